@@ -1,0 +1,120 @@
+//! The count word: how many handles refer to an arena's core, and how many holds the running call has on it.
+//!
+//! References keep the core's memory; one of them stands for all owners of the blocks together (see
+//! [`state`](super::state)), each view has one of its own. Holds keep the lease: the call has a large share of
+//! them, each output that it opens takes one of that share without touching the word, and closing an output gives
+//! it back. Publishing gives a hold back and takes a reference, in one step.
+//!
+//! ```text
+//! 63            32 31             0
+//! [ holds         | references      ]
+//! ```
+
+use crate::sync::{AtomicU64, Ordering, fence};
+
+const HOLD: u64 = 1 << 32;
+
+/// The share of holds that a lease starts with. It is there while nobody holds the lease, too.
+const SHARE: u32 = 1 << 31;
+
+/// How many outputs one call can open.
+pub(crate) const MAX_OUTPUTS: u32 =
+    if cfg!(any(loom, device_arena_small_limits)) { 1 << 10 } else { SHARE - 1 };
+
+/// Past this many, references are no longer counted and the core is never freed: forgetting views without end
+/// leaks, it does not overflow.
+const SATURATED: u64 = 1 << 31;
+
+fn holds(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+fn references(word: u64) -> u64 {
+    word & (HOLD - 1)
+}
+
+/// The count word.
+#[derive(Debug)]
+pub(crate) struct Counts(AtomicU64);
+
+impl Counts {
+    /// One reference, that of the owners.
+    pub(crate) fn new() -> Self {
+        Self(AtomicU64::new(u64::from(SHARE) * HOLD + 1))
+    }
+
+    /// One more reference. The caller has one already, or a hold.
+    #[inline]
+    pub(crate) fn refer(&self) {
+        let before = self.0.fetch_add(1, Ordering::Relaxed);
+        self.unless_saturated(before, 1);
+    }
+
+    /// One reference fewer. True if it was the last: then everything that the others did happened before.
+    #[inline]
+    #[must_use]
+    pub(crate) fn release(&self) -> bool {
+        let before = self.0.fetch_sub(1, Ordering::Release);
+        if references(before) >= SATURATED {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            return false;
+        }
+        if references(before) == 1 {
+            fence(Ordering::Acquire);
+            return true;
+        }
+        false
+    }
+
+    /// Turns an output's hold into a view's reference. True if it was the lease's last hold.
+    #[inline]
+    #[must_use]
+    pub(crate) fn publish(&self) -> bool {
+        let before = self.0.fetch_add(1u64.wrapping_sub(HOLD), Ordering::AcqRel);
+        self.unless_saturated(before, 1);
+        holds(before) == 1
+    }
+
+    /// Gives an output's hold back. True if it was the lease's last: the caller then holds the lease, and
+    /// otherwise must not touch the core any more.
+    #[inline]
+    #[must_use]
+    pub(crate) fn close_output(&self) -> bool {
+        holds(self.0.fetch_sub(HOLD, Ordering::AcqRel)) == 1
+    }
+
+    /// Whether every one of the `opened` outputs is closed. Where it is, what they did happened before, and the
+    /// share is whole again.
+    #[inline]
+    #[must_use]
+    pub(crate) fn try_settle(&self, opened: u32) -> bool {
+        if opened == 0 {
+            return true;
+        }
+        if holds(self.0.load(Ordering::Acquire)) != SHARE - opened {
+            return false;
+        }
+        self.0.fetch_add(u64::from(opened) * HOLD, Ordering::Relaxed);
+        true
+    }
+
+    /// Gives back what is left of the share of a call that opened `opened` outputs. True if no output is open:
+    /// the caller then holds the lease, and otherwise must not touch the core any more.
+    #[must_use]
+    pub(crate) fn give_up_share(&self, opened: u32) -> bool {
+        let left = SHARE - opened;
+        holds(self.0.fetch_sub(u64::from(left) * HOLD, Ordering::AcqRel)) == left
+    }
+
+    /// Makes the share whole again, by whoever had the last hold.
+    pub(crate) fn restore_share(&self) {
+        self.0.fetch_add(u64::from(SHARE) * HOLD, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn unless_saturated(&self, before: u64, added: u64) {
+        if references(before) >= SATURATED {
+            self.0.fetch_sub(added, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The contract between the crate and a vendor: [`Backend`], what it hands out, and the closed set of
+//! implementations. The implementations are in `backends/`, one folder a vendor.
+//!
+//! The trait is sealed: it is public so that the conformance suite can hold every backend to it, and so that
+//! its rules can be read. Programs use [`Executor`](crate::Executor) and [`Arena`](crate::Arena).
+//!
+//! # Rules for every method
+//!
+//! - No method panics, and none blocks unless its documentation says so.
+//! - A failure is an [`Error`] that names the vendor and the driver's call; after it nothing has changed.
+//! - Any method may be called from any thread. Whatever device is current on the thread stays current.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use enum_dispatch::enum_dispatch;
+
+#[cfg(device_arena_faults)]
+pub use crate::backends::faults::{FaultPlan, Faults, Operation};
+pub use crate::backends::host::Host;
+use crate::error::{Error, Refused, Result};
+use crate::pointer::PointerInfo;
+
+/// Whose driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Vendor {
+    /// The operating system and the processor's own memory.
+    Host,
+}
+
+impl std::fmt::Display for Vendor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Host => "host",
+        })
+    }
+}
+
+/// One device, as its driver describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// The device's number as its driver counts it.
+    pub ordinal: u32,
+    /// The driver's name for it.
+    pub name: String,
+    /// The architecture, as the driver or the compiler spells it.
+    pub architecture: String,
+    /// Memory in bytes, where the driver says.
+    pub total_bytes: Option<u64>,
+}
+
+/// One allocation from a driver: `bytes` bytes at `address`, aligned to the backend's
+/// [`block_alignment`](Backend::block_alignment).
+///
+/// The address can be dereferenced on the host only where the backend
+/// [`is_host_accessible`](Backend::is_host_accessible).
+#[derive(Debug)]
+pub struct Block {
+    pub(crate) address: NonNull<u8>,
+    pub(crate) bytes: usize,
+    pub(crate) origin: Origin,
+}
+
+impl Block {
+    /// Where the block starts.
+    #[must_use]
+    pub fn address(&self) -> NonNull<u8> {
+        self.address
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+// SAFETY: a block is an address and what frees it; neither belongs to a thread, and every access through the
+// address is ordered by whoever holds the block.
+unsafe impl Send for Block {}
+// SAFETY: as above; a shared block offers its address and its size alone.
+unsafe impl Sync for Block {}
+
+/// What frees a block.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// Pages of the operating system, unmapped when this is dropped.
+    Pages(memmap2::MmapRaw),
+}
+
+/// A queue of work in order.
+#[derive(Debug)]
+pub struct Stream(pub(crate) StreamKind);
+
+#[derive(Debug)]
+pub(crate) enum StreamKind {
+    Host(crate::backends::host::HostStream),
+}
+
+/// A point in a stream's work that can be asked for and waited for.
+#[derive(Debug, Clone)]
+pub struct Event(pub(crate) EventKind);
+
+#[derive(Debug, Clone)]
+pub(crate) enum EventKind {
+    Host(crate::backends::host::HostEvent),
+}
+
+/// Work for the host to do in a stream's order.
+pub type HostWork = Box<dyn FnOnce() + Send>;
+
+/// One range of a batched copy.
+#[derive(Debug, Clone, Copy)]
+pub struct CopyRange {
+    /// Where the bytes go.
+    pub destination: *mut u8,
+    /// Where they come from.
+    pub source: *const u8,
+    /// How many.
+    pub bytes: usize,
+}
+
+/// One range that a rewind fills.
+#[derive(Debug, Clone, Copy)]
+pub struct ScrubRange {
+    /// Where the range starts.
+    pub address: *mut u8,
+    /// Its size in bytes.
+    pub bytes: usize,
+    /// The byte that fills it.
+    pub value: u8,
+}
+
+// SAFETY: a range is an address and a size; who may touch what is behind it is said by `Backend::copy`.
+unsafe impl Send for CopyRange {}
+// SAFETY: as above, by `Backend::rewind`.
+unsafe impl Send for ScrubRange {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Host {}
+    #[cfg(device_arena_faults)]
+    impl Sealed for super::Faults {}
+    impl Sealed for super::AnyBackend {}
+}
+
+/// What a vendor supplies: the whole of it.
+#[enum_dispatch]
+pub trait Backend: sealed::Sealed {
+    /// Whose driver this is.
+    fn vendor(&self) -> Vendor;
+
+    /// Whether the host can read and write this backend's blocks.
+    fn is_host_accessible(&self) -> bool;
+
+    /// The devices, in the driver's order. Empty where the driver finds none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`] where the driver fails to say.
+    fn devices(&self) -> Result<Vec<DeviceInfo>>;
+
+    /// What is behind `pointer`. Makes no context, and is legal while a stream is being captured.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`] where the query fails; a pointer that no driver knows is an answer, not a failure.
+    ///
+    /// # Safety
+    ///
+    /// The pointer is not dereferenced. The answer holds while the caller keeps the memory allocated.
+    unsafe fn classify(&self, pointer: *const u8) -> Result<PointerInfo>;
+
+    /// The alignment of every block's address, in bytes, and the step in which block sizes are rounded up.
+    fn block_alignment(&self) -> usize;
+
+    /// The least alignment of an output in a block, in bytes.
+    fn output_alignment(&self) -> usize;
+
+    /// A block of at least `bytes` bytes on a device; `bytes` is above zero. On the host its bytes are zero and
+    /// its pages are touched by the calling thread. May block, as the driver does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`] with the bytes asked for; [`Error::Unavailable`] for an ordinal that does not exist.
+    fn allocate(&self, ordinal: u32, bytes: usize) -> Result<Block>;
+
+    /// Gives a block back. May block, as the driver does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`], and the block with it: nothing is freed then.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the block alone: the block came from this backend, and all work that uses it has passed.
+    unsafe fn free(&self, block: Block) -> Result<(), Refused<Block>>;
+
+    /// A stream of its own on a device. Dropping it waits for the work that is queued in it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] for an ordinal that does not exist, [`Error::Driver`] otherwise.
+    fn create_stream(&self, ordinal: u32) -> Result<Stream>;
+
+    /// A stream that somebody else made and owns. `keep_alive` is dropped with the adopted stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongVendor`] for null, [`Error::Driver`] otherwise.
+    ///
+    /// # Safety
+    ///
+    /// `raw` is a live stream of this backend's vendor and stays alive as long as `keep_alive` does.
+    unsafe fn adopt_stream(&self, raw: *mut c_void, keep_alive: Box<dyn Any + Send + Sync>)
+    -> Result<Stream>;
+
+    /// The stream's own handle, as [`adopt_stream`](Self::adopt_stream) takes it. Borrowed from the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongVendor`] for a stream of another vendor; so for every method below that takes one.
+    fn raw_stream(&self, stream: &Stream) -> Result<*mut c_void>;
+
+    /// Runs `work` on the host in the stream's order, off the calling thread. Answers the event behind it, which
+    /// passes even if the work panics.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] where the system gives no worker thread; the work comes back with it.
+    fn enqueue(&self, stream: &Stream, work: HostWork) -> Result<Event, Refused<HostWork>>;
+
+    /// An event behind all work that is in the stream now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`].
+    fn record(&self, stream: &Stream) -> Result<Event>;
+
+    /// Makes all later work of `stream` wait for `event`, without the host.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`].
+    fn stream_wait(&self, stream: &Stream, event: &Event) -> Result<()>;
+
+    /// Whether the event has passed. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`], also for an error of the work before the event.
+    fn has_passed(&self, event: &Event) -> Result<bool>;
+
+    /// Blocks until the event has passed, or for `timeout` at most; says which.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WouldDeadlock`] on the thread that the event itself waits for, [`Error::Driver`] otherwise.
+    fn wait(&self, event: &Event, timeout: Option<Duration>) -> Result<bool>;
+
+    /// Whether the calling thread may wait for a stream's work: it may not where it does such work itself.
+    fn can_wait(&self) -> bool;
+
+    /// Runs `then` once the event has passed: on the calling thread where it has already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`], and `then` comes back.
+    fn notify(&self, event: &Event, then: HostWork) -> Result<(), Refused<HostWork>>;
+
+    /// Moves every range, in the stream's order, or at once where there is no stream. A range that overlaps
+    /// itself moves as `memmove` would.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`]; nothing has moved then.
+    ///
+    /// # Safety
+    ///
+    /// Every range is live, and no other work touches it, until the stream has passed; no range's destination
+    /// clashes with another range of the list. The caller upholds both; the list itself is free on return.
+    unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()>;
+
+    /// Fills the ranges that the last call wrote, in the stream's order, or at once where there is no stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`]; nothing was filled then.
+    ///
+    /// # Safety
+    ///
+    /// Every range lies within one block of this backend that the caller holds alone until the stream has passed.
+    unsafe fn rewind(&self, stream: Option<&Stream>, ranges: &[ScrubRange]) -> Result<()>;
+}
+
+/// The closed set of backends. A new vendor adds its variant here.
+#[enum_dispatch(Backend)]
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AnyBackend {
+    /// Host pages, one worker thread a stream.
+    Host(Host),
+    /// Another backend, some of whose operations fail on purpose.
+    #[cfg(device_arena_faults)]
+    Faults(Faults),
+}
+
+/// Every loaded backend that has devices of its own: the ones to ask about a pointer.
+pub(crate) fn available() -> impl Iterator<Item = AnyBackend> {
+    [AnyBackend::Host(Host)].into_iter()
+}
+
+pub(crate) fn wrong_vendor(operation: &'static str, what: &'static str, vendor: Vendor) -> Error {
+    Error::WrongVendor { operation, what, vendor }
+}

@@ -1,0 +1,346 @@
+//! Calls: the exclusive use of an arena, and what a call makes room for.
+
+#[cfg(feature = "allocator-api2")]
+mod allocator;
+mod output;
+mod scratch;
+mod tape_output;
+mod writer;
+
+use std::cell::Cell;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+
+use bytemuck::Pod;
+
+#[cfg(feature = "allocator-api2")]
+pub use self::allocator::HostAllocator;
+pub use self::output::Output;
+pub use self::scratch::Scratch;
+pub use self::tape_output::TapeOutput;
+pub use self::writer::Writer;
+use crate::arena::{ArenaDescription, Core, CoreRef, MAX_OUTPUTS, Residency, Room};
+use crate::backend::Event;
+use crate::error::{Error, Result};
+
+/// The exclusive use of an arena, from `begin` to [`finish`](Self::finish).
+///
+/// A call that is dropped unfinished is abandoned: its views are stale at once. Outputs may outlive their call;
+/// the arena is contended until the last of them is published or dropped. A call that is forgotten leaves its
+/// arena contended for good.
+///
+/// ```
+/// use device_arena::{Arena, Error};
+///
+/// let arena = Arena::host();
+/// let call = arena.begin()?;
+/// let mut words = call.writer::<u32>()?;
+/// for word in "three short words".split(' ') {
+///     words.push(word.len() as u32)?; // how many there are is known only afterwards
+/// }
+/// let view = words.publish();
+/// assert!(matches!(view.read(), Err(Error::Pending { .. })));
+/// call.finish()?;
+/// assert_eq!(*view.read()?, [5, 5, 5]);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Call {
+    core: NonNull<Core>,
+    generation: u64,
+    /// How many outputs were opened, each with a hold of the call's share.
+    opened: Cell<u32>,
+}
+
+// SAFETY: the lease and the share of holds belong to the call, not to a thread. It is not Sync: `opened` and the
+// room are used without a lock.
+unsafe impl Send for Call {}
+
+impl Call {
+    /// # Safety
+    ///
+    /// The caller has just taken the core's lease for `generation`, and gives it to the call.
+    #[inline]
+    pub(crate) unsafe fn new(core: NonNull<Core>, generation: u64) -> Self {
+        Self { core, generation, opened: Cell::new(0) }
+    }
+
+    #[inline]
+    fn core(&self) -> &Core {
+        // SAFETY: the lease keeps the core.
+        unsafe { self.core.as_ref() }
+    }
+
+    pub(crate) fn core_ptr(&self) -> NonNull<Core> {
+        self.core
+    }
+
+    /// The arena's generation while this call runs, which its views carry.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Where the outputs are.
+    #[must_use]
+    pub fn describe(&self) -> ArenaDescription {
+        self.core().description
+    }
+
+    /// Ends the call: its published views can be read. Neither waits nor calls the driver; an error of queued
+    /// work surfaces at the first wait for it.
+    ///
+    /// # Errors
+    ///
+    /// None on the host.
+    #[inline]
+    pub fn finish(self) -> Result<()> {
+        self.end();
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn end(self) {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: this is the call that holds the lease, and it is gone now.
+        unsafe { Core::end_call(this.core, this.opened.get(), false) };
+    }
+
+    pub(crate) fn defer(self, event: Event) {
+        let core = self.core;
+        // SAFETY: this is the call that holds the lease.
+        unsafe { Core::defer(core, self, event) };
+    }
+
+    /// Marks the call as deferred: others see whose hold it is.
+    pub(crate) fn mark_deferred(&self) {
+        // SAFETY: the call is an owner and stays one.
+        unsafe { Core::change(self.core, |word| word.with_phase(crate::arena::Phase::Deferred)) };
+    }
+
+    #[inline]
+    fn with_room<R>(&self, access: impl FnOnce(&Core, &mut Room) -> R) -> R {
+        let core = self.core();
+        // SAFETY: this is the call that holds the lease; the closures in this module call no user's code and do
+        // not come back here.
+        unsafe { core.room.with_call(|room| access(core, room)) }
+    }
+
+    /// Takes one hold of the call's share.
+    #[inline]
+    fn open(&self) -> Result<Hold> {
+        let opened = self.opened.get();
+        if opened >= MAX_OUTPUTS {
+            return Err(Error::TooManyOutputs { limit: MAX_OUTPUTS });
+        }
+        self.opened.set(opened + 1);
+        Ok(Hold { core: self.core, generation: self.generation })
+    }
+
+    /// Room for `len` values. Not initialised by the call: it shows zeros, what an earlier call left, or what the
+    /// arena's scrub put there. Aligned to the arena's alignment, and to `T`'s.
+    ///
+    /// Zero bytes of room, for no values or values of no size, allocate nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SizeOverflow`], [`Error::Alignment`] for a `T` aligned beyond a block, [`Error::OverLimit`],
+    /// [`Error::OutOfMemory`], [`Error::TooManyOutputs`].
+    #[inline]
+    pub fn output<T: Pod>(&self, len: usize) -> Result<Output<T>> {
+        let Some(bytes) = len.checked_mul(size_of::<T>()) else {
+            return Err(size_overflow::<T>("output", len));
+        };
+        let address = if bytes == 0 {
+            self.core().source.check_alignment(align_of::<T>())?;
+            NonNull::dangling()
+        } else {
+            self.with_room(|core, room| room.take(&core.source, &core.counters, bytes, align_of::<T>()))?
+                .cast()
+        };
+        Ok(Output::new(self.open()?, address, len))
+    }
+
+    /// An output that holds a copy of `values`.
+    ///
+    /// # Errors
+    ///
+    /// As [`output`](Self::output), and [`Error::Device`] where the host can't write.
+    pub fn output_from_slice<T: Pod>(&self, values: &[T]) -> Result<Output<T>> {
+        let mut output = self.output(values.len())?;
+        output.copy_from_slice(values)?;
+        Ok(output)
+    }
+
+    /// An output of `len` values, each made by `value` from its index. The room is taken before `value` first
+    /// runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`output_from_slice`](Self::output_from_slice).
+    pub fn output_from_fn<T: Pod>(&self, len: usize, value: impl FnMut(usize) -> T) -> Result<Output<T>> {
+        let mut output = self.output(len)?;
+        output.fill_with(value)?;
+        Ok(output)
+    }
+
+    /// An output that holds what `values` yields. For an iterator that knows its length the room is taken at
+    /// once, before it first runs; otherwise it grows.
+    ///
+    /// # Errors
+    ///
+    /// As [`writer`](Self::writer). What was yielded until then is lost with the iterator: use a
+    /// [`Writer`] to keep it.
+    pub fn writer_from_iter<T: Pod>(&self, values: impl IntoIterator<Item = T>) -> Result<Writer<T>> {
+        let values = values.into_iter();
+        let mut writer = self.writer_with_capacity(values.size_hint().0)?;
+        writer.extend(values)?;
+        Ok(writer)
+    }
+
+    /// An output whose length is known only once it is written. It takes room as it grows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where the host can't write, [`Error::Alignment`], [`Error::TooManyOutputs`].
+    pub fn writer<T: Pod>(&self) -> Result<Writer<T>> {
+        self.writer_with_capacity(0)
+    }
+
+    /// A writer with room for `capacity` values.
+    ///
+    /// # Errors
+    ///
+    /// As [`writer`](Self::writer), and as [`output`](Self::output).
+    pub fn writer_with_capacity<T: Pod>(&self, capacity: usize) -> Result<Writer<T>> {
+        check_host(self.core(), "writer")?;
+        self.core().source.check_alignment(align_of::<T>())?;
+        let hold = self.open()?;
+        // SAFETY: this is the call that holds the lease, and the hold is of it.
+        let mut writer = unsafe { Writer::new(hold) };
+        writer.reserve(capacity)?;
+        Ok(writer)
+    }
+
+    /// A tape that grows item by item, and is published as one: see [`TapeOutput`].
+    ///
+    /// # Errors
+    ///
+    /// As [`writer`](Self::writer).
+    pub fn tape_output(&self) -> Result<TapeOutput> {
+        self.tape_output_with_capacity(0, 0)
+    }
+
+    /// A tape output with room for so many items and bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`writer_with_capacity`](Self::writer_with_capacity).
+    pub fn tape_output_with_capacity(&self, items: usize, bytes: usize) -> Result<TapeOutput> {
+        let offsets = self.writer_with_capacity(items.saturating_add(1))?;
+        TapeOutput::new(offsets, self.writer_with_capacity(bytes)?)
+    }
+
+    /// Runs `work` with scratch room that is free again when it returns, by a panic too. Scratch comes from the
+    /// other end of the block than outputs, and can't be published.
+    ///
+    /// ```
+    /// # let arena = device_arena::Arena::host();
+    /// let mut call = arena.begin()?;
+    /// let view = call.scratch(|scope| {
+    ///     let counts = scope.take::<u32>(256)?;
+    ///     counts.fill(0);
+    ///     for byte in b"outputs are opened from the call" {
+    ///         counts[usize::from(*byte)] += 1;
+    ///     }
+    ///     Ok::<_, device_arena::Error>(scope.call().output_from_slice(counts)?.publish())
+    /// })?;
+    /// call.finish()?;
+    /// assert_eq!(view.read()?[usize::from(b'u')], 2);
+    /// # Ok::<(), device_arena::Error>(())
+    /// ```
+    pub fn scratch<R>(&mut self, work: impl for<'s> FnOnce(&mut Scratch<'s>) -> R) -> R {
+        scratch::scope(self, work)
+    }
+
+    /// An allocator of room in this call, for collections that take one. Only for memory that the host reaches.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] otherwise.
+    #[cfg(feature = "allocator-api2")]
+    pub fn host(&self) -> Result<HostAllocator<'_>> {
+        check_host(self.core(), "host")?;
+        Ok(HostAllocator::new(self))
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        // SAFETY: this is the call that holds the lease, and it is gone now.
+        unsafe { Core::end_call(self.core, self.opened.get(), true) };
+    }
+}
+
+/// One hold on the lease: what an open output has of its call.
+#[derive(Debug)]
+struct Hold {
+    core: NonNull<Core>,
+    generation: u64,
+}
+
+// SAFETY: a hold belongs to no thread, and offers the core, which is Sync.
+unsafe impl Send for Hold {}
+// SAFETY: as above.
+unsafe impl Sync for Hold {}
+
+impl Hold {
+    #[inline]
+    fn core(&self) -> &Core {
+        // SAFETY: the hold keeps the lease, and that the core.
+        unsafe { self.core.as_ref() }
+    }
+
+    /// Gives the hold back for a reference, and answers it with the generation of its call.
+    #[inline]
+    fn publish(self) -> (CoreRef, u64) {
+        let this = ManuallyDrop::new(self);
+        let last = this.core().counts.publish();
+        // SAFETY: publishing has just counted this reference.
+        let reference = unsafe { CoreRef::from_counted(this.core) };
+        if last {
+            // SAFETY: that was the lease's last hold.
+            unsafe { Core::close_last_hold(this.core) };
+        }
+        (reference, this.generation)
+    }
+}
+
+impl Drop for Hold {
+    #[inline]
+    fn drop(&mut self) {
+        let last = self.core().counts.close_output();
+        if last {
+            // SAFETY: that was the lease's last hold.
+            unsafe { Core::close_last_hold(self.core) };
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn check_host(core: &Core, operation: &'static str) -> Result<()> {
+    match core.description.residency {
+        Residency::Ram => Ok(()),
+        Residency::Vram => Err(device_memory(core, operation)),
+    }
+}
+
+#[cold]
+fn device_memory(core: &Core, operation: &'static str) -> Error {
+    Error::Device { operation, ordinal: core.source.ordinal }
+}
+
+#[cold]
+fn size_overflow<T>(operation: &'static str, elements: usize) -> Error {
+    Error::SizeOverflow { operation, elements, element_bytes: size_of::<T>() }
+}

@@ -1,0 +1,158 @@
+//! Outputs of a length that is known when they are opened, at the most.
+
+use std::ptr::NonNull;
+
+use bytemuck::Pod;
+
+use super::{Hold, check_host};
+use crate::error::{Error, Refused, Result};
+use crate::view::View;
+
+/// Room in an arena that the running call may write: `len` values, in one piece, aligned to the arena's alignment.
+///
+/// It holds no borrow of the call, so several can be open at once and be filled on several threads. Dropped
+/// without being published, it leaves nothing.
+///
+/// ```
+/// use device_arena::Arena;
+///
+/// let arena = Arena::host();
+/// let call = arena.begin()?;
+/// let (mut low, mut high) = (call.output::<u8>(4)?, call.output::<u8>(4)?);
+/// std::thread::scope(|threads| {
+///     threads.spawn(|| low.fill_with(|i| i as u8));
+///     threads.spawn(|| high.fill_with(|i| 4 + i as u8));
+/// });
+/// let (low, high) = (low.publish(), high.publish_prefix(2)?);
+/// call.finish()?;
+/// assert_eq!((&*low.read()?, &*high.read()?), (&[0, 1, 2, 3][..], &[4, 5][..]));
+/// # Ok::<(), device_arena::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Output<T: Pod> {
+    hold: Hold,
+    address: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: an output is the only way to its values.
+unsafe impl<T: Pod + Send> Send for Output<T> {}
+// SAFETY: as above; a shared output offers shared values.
+unsafe impl<T: Pod + Sync> Sync for Output<T> {}
+
+impl<T: Pod> Output<T> {
+    #[inline]
+    pub(super) fn new(hold: Hold, address: NonNull<T>, len: usize) -> Self {
+        Self { hold, address, len }
+    }
+
+    /// How many values there is room for.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is room for none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The values. What is not written yet shows what the room held.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where the host can't read.
+    pub fn as_slice(&self) -> Result<&[T]> {
+        check_host(self.hold.core(), "as_slice")?;
+        // SAFETY: the room is `len` values of `T: Pod`, initialised since its pages came from the system or its
+        // host allocator's users were cleaned up after; the hold keeps it, and this output alone leads to it.
+        Ok(unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.len) })
+    }
+
+    /// The values, to be written.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where the host can't write.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
+        check_host(self.hold.core(), "as_mut_slice")?;
+        // SAFETY: as in `as_slice`, and the borrow is exclusive.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.len) })
+    }
+
+    /// Sets every value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where the host can't write.
+    #[inline]
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        self.as_mut_slice()?.fill(value);
+        Ok(())
+    }
+
+    /// Sets every value to what `value` makes of its index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where the host can't write.
+    pub fn fill_with(&mut self, mut value: impl FnMut(usize) -> T) -> Result<()> {
+        for (index, place) in self.as_mut_slice()?.iter_mut().enumerate() {
+            *place = value(index);
+        }
+        Ok(())
+    }
+
+    /// Sets values from the first on to what `values` yields, until either ends; answers how many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] where the host can't write.
+    pub fn fill_from_iter(&mut self, values: impl IntoIterator<Item = T>) -> Result<usize> {
+        let mut written = 0;
+        for (place, value) in self.as_mut_slice()?.iter_mut().zip(values) {
+            *place = value;
+            written += 1;
+        }
+        Ok(written)
+    }
+
+    /// Copies all of `values`, which must be as many as there is room for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`], [`Error::Device`].
+    pub fn copy_from_slice(&mut self, values: &[T]) -> Result<()> {
+        let places = self.as_mut_slice()?;
+        if places.len() != values.len() {
+            let (expected, actual) = (places.len(), values.len());
+            return Err(Error::LengthMismatch { operation: "copy_from_slice", expected, actual });
+        }
+        places.copy_from_slice(values);
+        Ok(())
+    }
+
+    /// Makes the values a view, which can be read once the call has finished.
+    #[inline]
+    #[must_use]
+    pub fn publish(self) -> View<T> {
+        let (core, generation) = self.hold.publish();
+        View::new(core, generation, self.address, self.len)
+    }
+
+    /// Makes the first `len` values a view. The rest of the room stays taken until the arena is rewound.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfRange`], and the output with it.
+    pub fn publish_prefix(mut self, len: usize) -> Result<View<T>, Refused<Self>> {
+        if len > self.len {
+            let error = Error::OutOfRange { operation: "publish_prefix", start: 0, end: len, len: self.len };
+            return Err(Refused::new(error, self));
+        }
+        self.len = len;
+        Ok(self.publish())
+    }
+}

@@ -1,0 +1,97 @@
+//! Room inside a call that is free again when its scope ends.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use bytemuck::Pod;
+
+use super::{Call, check_host, size_overflow};
+use crate::arena::ScratchMark;
+use crate::error::Result;
+
+/// A scope of scratch room. What it hands out lives until the scope ends, and can't leave it.
+///
+/// Scopes nest: an inner one borrows its parent, and the parent's room stays usable meanwhile.
+///
+/// ```
+/// # let arena = device_arena::Arena::host();
+/// let mut call = arena.begin()?;
+/// call.scratch(|outer| {
+///     let sums = outer.take::<u64>(2)?;
+///     for (round, sum) in sums.iter_mut().enumerate() {
+///         *sum = outer.scratch(|inner| {
+///             let terms = inner.take::<u64>(100)?; // the same room each round
+///             terms.fill(round as u64);
+///             Ok::<_, device_arena::Error>(terms.iter().sum())
+///         })?;
+///     }
+///     assert_eq!(sums, [0, 100]);
+///     Ok::<_, device_arena::Error>(())
+/// })?;
+/// call.finish()?;
+/// # Ok::<(), device_arena::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Scratch<'s> {
+    call: &'s Call,
+    /// Invariant, so that room of one scope can't be taken for another's.
+    _scope: PhantomData<fn(&'s ()) -> &'s ()>,
+}
+
+/// Ends a scope, by a panic too.
+struct End<'c> {
+    call: &'c Call,
+    mark: ScratchMark,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.call.with_room(|core, room| room.release(&core.counters, self.mark));
+    }
+}
+
+/// Runs `work` in a scope of its own. The callers hold the call or the outer scope exclusively, so that scopes end
+/// in the reverse of the order in which they began.
+pub(super) fn scope<R>(call: &Call, work: impl for<'s> FnOnce(&mut Scratch<'s>) -> R) -> R {
+    let end = End { call, mark: call.with_room(|_, room| room.mark()) };
+    work(&mut Scratch { call: end.call, _scope: PhantomData })
+}
+
+impl<'s> Scratch<'s> {
+    /// The call, to open outputs from.
+    #[must_use]
+    pub fn call(&self) -> &'s Call {
+        self.call
+    }
+
+    /// Room for `len` values until the scope ends. It shows what it held before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Call::output`], and [`Error::Device`] where the host can't write.
+    // Each call hands out other room, so the borrow need not last as long as the room does.
+    pub fn take<T: Pod>(&mut self, len: usize) -> Result<&'s mut [T]> {
+        let core = self.call.core();
+        check_host(core, "scratch")?;
+        let overflow = || size_overflow::<T>("scratch", len);
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(overflow)?;
+        let address = if bytes == 0 {
+            core.source.check_alignment(align_of::<T>())?;
+            NonNull::dangling()
+        } else {
+            let take = |room: &mut crate::arena::Room| {
+                room.take_scratch(&core.source, &core.counters, bytes, align_of::<T>())
+            };
+            self.call.with_room(|_, room| take(room))?.cast()
+        };
+        // SAFETY: the room is `len` values of `T: Pod`, initialised as all room is. It is free again only when the
+        // scope ends, which is after `'s`: the scope's closure works for any `'s`, so nothing of that lifetime
+        // leaves it. Nothing else leads to the room.
+        Ok(unsafe { std::slice::from_raw_parts_mut(address.as_ptr(), len) })
+    }
+
+    /// Runs `work` in a scope within this one.
+    pub fn scratch<R>(&mut self, work: impl for<'i> FnOnce(&mut Scratch<'i>) -> R) -> R {
+        scope(self.call, work)
+    }
+}

@@ -1,0 +1,381 @@
+//! What can go wrong, said once: `Error` for Rust, `Status` for the words that bindings share.
+
+use crate::backend::Vendor;
+
+/// The crate's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Who holds an arena that refused a use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Holder {
+    /// A call that has not finished, or whose outputs are still open.
+    Call,
+    /// A call that was deferred and whose work has not passed.
+    Deferred,
+    /// This many read guards and exports.
+    Readers(u32),
+    /// A begin, a reserve or a trim that is under way on another thread.
+    Begin,
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Call => f.write_str("a running call"),
+            Self::Deferred => f.write_str("deferred work"),
+            Self::Readers(1) => f.write_str("1 reader"),
+            Self::Readers(count) => write!(f, "{count} readers"),
+            Self::Begin => f.write_str("a begin on another thread"),
+        }
+    }
+}
+
+/// Why a view is stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StaleReason {
+    /// A later call rewound the arena, the arena was trimmed, or the view's own call was dropped unfinished.
+    Rewound,
+    /// The arena was dropped or closed.
+    ArenaDropped,
+}
+
+impl std::fmt::Display for StaleReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Rewound => "its arena was rewound",
+            Self::ArenaDropped => "its arena was dropped",
+        })
+    }
+}
+
+/// Everything that a function of this crate can refuse or fail with.
+///
+/// Sizes are bytes and positions are elements unless the field says otherwise. After an error the arena is as it
+/// was before the call that failed.
+///
+/// ```
+/// use device_arena::{Arena, Error, Status};
+///
+/// let arena = Arena::host();
+/// let call = arena.begin()?;
+/// let refused = arena.begin().unwrap_err();
+/// assert!(matches!(refused, Error::Contended { .. }));
+/// assert_eq!(refused.status(), Status::Contended);
+/// call.finish()?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The view is of a call whose bytes are gone.
+    #[error("stale view of generation {generation}: {reason}")]
+    Stale {
+        /// The generation of the view.
+        generation: u64,
+        /// What made it stale.
+        reason: StaleReason,
+    },
+    /// Somebody else holds the arena. The refusal changed nothing.
+    #[error("{operation}: the arena is contended, held by {holder}")]
+    Contended {
+        /// What was refused.
+        operation: &'static str,
+        /// Who holds the arena.
+        holder: Holder,
+    },
+    /// The call that published the view has not finished, or its deferred work has not passed.
+    #[error("{operation}: pending, the call of generation {generation} has not finished")]
+    Pending {
+        /// What was refused.
+        operation: &'static str,
+        /// The generation of the view.
+        generation: u64,
+    },
+    /// Host access to memory of a device.
+    #[error("{operation}: the memory is on device {ordinal}, out of the host's reach")]
+    Device {
+        /// What was refused.
+        operation: &'static str,
+        /// The device's number as its driver counts it.
+        ordinal: u32,
+    },
+    /// The arena serves another executor.
+    #[error("{operation}: the arena belongs to another executor ({arena}), not to this one ({executor})")]
+    WrongExecutor {
+        /// What was refused.
+        operation: &'static str,
+        /// The vendor of the arena's executor.
+        arena: Vendor,
+        /// The vendor of the executor that was given.
+        executor: Vendor,
+    },
+    /// As many guards and exports are held as the arena can count.
+    #[error("the arena has its limit of {limit} readers at a time")]
+    TooManyReaders {
+        /// The limit.
+        limit: u32,
+    },
+    /// One call opened as many outputs as it can count.
+    #[error("the call has its limit of {limit} outputs")]
+    TooManyOutputs {
+        /// The limit.
+        limit: u32,
+    },
+    /// The size in bytes does not fit the address space.
+    #[error("{operation}: {elements} elements of {element_bytes} bytes overflow the address space")]
+    SizeOverflow {
+        /// What was refused.
+        operation: &'static str,
+        /// How many elements were asked for.
+        elements: usize,
+        /// The size of one, in bytes.
+        element_bytes: usize,
+    },
+    /// The alignment is no power of two, or larger than a block's own.
+    #[error("alignment {alignment} is not a power of two of at most {largest}")]
+    Alignment {
+        /// What was asked for, in bytes.
+        alignment: usize,
+        /// The largest that can be had, in bytes.
+        largest: usize,
+    },
+    /// An option that the executor cannot honour.
+    #[error("{option} cannot be had: {reason}")]
+    Option {
+        /// The option's name.
+        option: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The byte limit of the arena's options.
+    #[error("{requested} more bytes pass the arena's limit: {reserved} of {limit} are reserved")]
+    OverLimit {
+        /// The bytes of the block that the limit forbids.
+        requested: usize,
+        /// The bytes that the arena has.
+        reserved: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The driver or the system has no memory of that size.
+    #[error("{vendor} {operation}: out of memory for {requested} bytes{}", Room { free: *free, total: *total })]
+    OutOfMemory {
+        /// Who was asked.
+        vendor: Vendor,
+        /// The call that failed.
+        operation: &'static str,
+        /// The bytes asked for.
+        requested: usize,
+        /// The bytes that the device has free, where its driver says.
+        free: Option<u64>,
+        /// The bytes that the device has, where its driver says.
+        total: Option<u64>,
+    },
+    /// There is no such device, driver or worker thread.
+    #[error("{vendor} is unavailable: {detail}")]
+    Unavailable {
+        /// Whose driver.
+        vendor: Vendor,
+        /// What was tried, and what came of it.
+        detail: String,
+    },
+    /// A driver call failed.
+    #[error("{vendor} {operation} failed with code {code}")]
+    Driver {
+        /// Whose driver.
+        vendor: Vendor,
+        /// The call that failed.
+        operation: &'static str,
+        /// The driver's own code.
+        code: i64,
+    },
+    /// A value of one vendor was handed to the backend of another.
+    #[error("{operation}: the {what} is not {vendor}'s")]
+    WrongVendor {
+        /// What was refused.
+        operation: &'static str,
+        /// The kind of value.
+        what: &'static str,
+        /// The vendor that was asked.
+        vendor: Vendor,
+    },
+    /// The wait can't end, since the thread that waits is the one that would do the work.
+    #[error("{operation}: the queue's own worker would wait for itself")]
+    WouldDeadlock {
+        /// What was refused.
+        operation: &'static str,
+    },
+    /// The offsets do not describe a tape.
+    #[error("offset {index} is {value}, {rule} {bound}")]
+    Tape {
+        /// The position of the offset that breaks the rule.
+        index: usize,
+        /// The offset, as the caller's type holds it.
+        value: i128,
+        /// What it must be held against.
+        bound: i128,
+        /// The rule that it breaks.
+        rule: TapeRule,
+    },
+    /// A range or an index beyond the end.
+    #[error("{operation}: {start}..{end} is not within 0..{len}")]
+    OutOfRange {
+        /// What was refused.
+        operation: &'static str,
+        /// First element.
+        start: usize,
+        /// One past the last element.
+        end: usize,
+        /// How many elements there are.
+        len: usize,
+    },
+    /// Source and destination differ in length.
+    #[error("{operation}: {actual} elements where {expected} are needed")]
+    LengthMismatch {
+        /// What was refused.
+        operation: &'static str,
+        /// How many elements there must be.
+        expected: usize,
+        /// How many there were.
+        actual: usize,
+    },
+    /// Deferred work panicked; its call is abandoned.
+    #[error("deferred work panicked: {message}")]
+    Panicked {
+        /// The panic's message, where it had one.
+        message: String,
+    },
+    /// The result of deferred work was taken before.
+    #[error("the deferred result was taken before")]
+    AlreadyTaken,
+}
+
+/// The rule that an offset of a tape breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TapeRule {
+    /// Offsets start at zero or above.
+    Negative,
+    /// An offset is never below the one before it.
+    Decreasing,
+    /// The last offset lies within the bytes.
+    BeyondBytes,
+}
+
+impl std::fmt::Display for TapeRule {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Negative => "below",
+            Self::Decreasing => "below the one before it,",
+            Self::BeyondBytes => "beyond the bytes, whose length is",
+        })
+    }
+}
+
+struct Room {
+    free: Option<u64>,
+    total: Option<u64>,
+}
+
+impl std::fmt::Display for Room {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.free, self.total) {
+            (Some(free), Some(total)) => write!(f, ", {free} of {total} are free"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The words that the bindings of every language share; each [`Error`] has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Status {
+    /// A stale view, a wrong executor, a bad tape, a range, a size or an option that can't be.
+    InvalidArgument,
+    /// Host access to device memory.
+    Device,
+    /// Somebody else holds the arena.
+    Contended,
+    /// The driver or the system has no memory of that size.
+    OutOfMemory,
+    /// The arena's own limits: bytes, readers, outputs.
+    OverLimit,
+    /// No driver, no device, no worker thread.
+    Unavailable,
+    /// Not yet: the work has not passed.
+    Pending,
+    /// A driver call or the caller's deferred work failed.
+    Driver,
+}
+
+impl Error {
+    /// The word that bindings use for this error.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        match self {
+            Self::Stale { .. }
+            | Self::WrongExecutor { .. }
+            | Self::SizeOverflow { .. }
+            | Self::Alignment { .. }
+            | Self::Option { .. }
+            | Self::WrongVendor { .. }
+            | Self::WouldDeadlock { .. }
+            | Self::Tape { .. }
+            | Self::OutOfRange { .. }
+            | Self::LengthMismatch { .. }
+            | Self::AlreadyTaken => Status::InvalidArgument,
+            Self::Device { .. } => Status::Device,
+            Self::Contended { .. } => Status::Contended,
+            Self::Pending { .. } => Status::Pending,
+            Self::TooManyReaders { .. } | Self::TooManyOutputs { .. } | Self::OverLimit { .. } => {
+                Status::OverLimit
+            }
+            Self::OutOfMemory { .. } => Status::OutOfMemory,
+            Self::Unavailable { .. } => Status::Unavailable,
+            Self::Driver { .. } | Self::Panicked { .. } => Status::Driver,
+        }
+    }
+}
+
+/// A refusal that gives back what it was handed, so that nothing is lost: the closure of a deferred call, a call,
+/// an arena.
+///
+/// `?` turns it into its [`Error`].
+pub struct Refused<T> {
+    /// Why it was refused.
+    pub error: Error,
+    /// What was handed in.
+    pub value: T,
+}
+
+impl<T> Refused<T> {
+    pub(crate) fn new(error: Error, value: T) -> Self {
+        Self { error, value }
+    }
+}
+
+impl<T> std::fmt::Debug for Refused<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Refused").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+impl<T> std::fmt::Display for Refused<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<T> std::error::Error for Refused<T> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl<T> From<Refused<T>> for Error {
+    fn from(refused: Refused<T>) -> Self {
+        refused.error
+    }
+}

@@ -1,0 +1,209 @@
+//! Deferred calls: their results, and how to wait for them.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::arena::CoreRef;
+use crate::backend::{AnyBackend, Backend, Event, Stream};
+use crate::call::Call;
+use crate::error::{Error, Refused, Result};
+
+/// The outcome of a deferred call, once its work has passed. Dropping it does not end the work: the arena is held
+/// until it has passed all the same.
+///
+/// ```
+/// use device_arena::{Arena, Executor};
+///
+/// let executor = Executor::host()?;
+/// let arena = Arena::new(&executor);
+/// let soon = executor.defer(&arena, |call| {
+///     Ok(call.output_from_fn(1000, |i| i as u64 * 3)?.publish())
+/// })?;
+/// let view = soon.wait()?;
+/// assert_eq!(view.read()?[999], 2997);
+/// # Ok::<(), device_arena::Error>(())
+/// ```
+///
+/// It is a future too:
+///
+/// ```
+/// # use device_arena::{Arena, Executor, Result};
+/// async fn triple(executor: &Executor, arena: &Arena) -> Result<Vec<u64>> {
+///     let work = executor.defer(arena, |call| Ok(call.output_from_fn(3, |i| i as u64 * 3)?.publish()))?;
+///     work.await?.to_vec()
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Deferred<R> {
+    backend: AnyBackend,
+    event: Event,
+    outcome: Outcome<R>,
+    /// The core of a call that was deferred as it was, to be ended by whoever sees its event first.
+    unsettled: Option<CoreRef>,
+    waker: Option<Arc<Mutex<Option<Waker>>>>,
+}
+
+type Outcome<R> = Arc<Mutex<Option<Result<R>>>>;
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Queues `work` with a call of `begin`'s. Whatever fails does so before anything has changed.
+pub(super) fn run<R, W>(
+    backend: &AnyBackend,
+    stream: &Stream,
+    begin: impl FnOnce() -> Result<Call>,
+    work: W,
+) -> Result<Deferred<R>, Refused<W>>
+where
+    R: Send + 'static,
+    W: FnOnce(&mut Call) -> Result<R> + Send + 'static,
+{
+    let outcome: Outcome<R> = Arc::default();
+    let job = Arc::new(Mutex::new(None));
+    // The worker finds the job locked until it is there, or found not to come.
+    let mut place = locked(&job);
+    let (job, slot) = (Arc::clone(&job), Arc::clone(&outcome));
+    let queued = backend.enqueue(
+        stream,
+        Box::new(move || {
+            let job: Option<(Call, W)> = locked(&job).take();
+            if let Some((call, work)) = job {
+                let result = perform(call, work);
+                *locked(&slot) = Some(result);
+            }
+        }),
+    );
+    let event = match queued {
+        Ok(event) => event,
+        Err(refused) => return Err(Refused::new(refused.error, work)),
+    };
+    match begin() {
+        Ok(call) => {
+            call.mark_deferred();
+            *place = Some((call, work));
+        }
+        Err(error) => return Err(Refused::new(error, work)),
+    }
+    drop(place);
+    Ok(Deferred { backend: backend.clone(), event, outcome, unsettled: None, waker: None })
+}
+
+fn perform<R>(mut call: Call, work: impl FnOnce(&mut Call) -> Result<R>) -> Result<R> {
+    match catch_unwind(AssertUnwindSafe(|| work(&mut call))) {
+        Ok(Ok(value)) => {
+            call.end();
+            Ok(value)
+        }
+        Ok(Err(error)) => Err(error),
+        Err(payload) => {
+            let message = message(payload.as_ref());
+            // Its drop could panic as well.
+            std::mem::forget(payload);
+            Err(Error::Panicked { message })
+        }
+    }
+}
+
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)").into()
+}
+
+/// Leaves `call` to the work that is in the stream now.
+pub(super) fn call(backend: &AnyBackend, stream: &Stream, call: Call) -> Result<Deferred<()>, Refused<Call>> {
+    let event = match backend.record(stream) {
+        Ok(event) => event,
+        Err(error) => return Err(Refused::new(error, call)),
+    };
+    // SAFETY: the call is an owner.
+    let core = unsafe { CoreRef::new(call.core_ptr()) };
+    call.defer(event.clone());
+    let outcome = Arc::new(Mutex::new(Some(Ok(()))));
+    Ok(Deferred { backend: backend.clone(), event, outcome, unsettled: Some(core), waker: None })
+}
+
+impl<R> Deferred<R> {
+    pub(super) fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// Whether the work has passed. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`], also for an error of the queued work.
+    pub fn is_done(&self) -> Result<bool> {
+        let passed = self.backend.has_passed(&self.event)?;
+        if passed {
+            self.settle()?;
+        }
+        Ok(passed)
+    }
+
+    /// Blocks until the work has passed; answers what it answered.
+    ///
+    /// # Errors
+    ///
+    /// What the work answered; [`Error::Panicked`] where it panicked; [`Error::WouldDeadlock`] on the worker that
+    /// would do the work; [`Error::AlreadyTaken`].
+    pub fn wait(self) -> Result<R> {
+        self.backend.wait(&self.event, None)?;
+        self.take()
+    }
+
+    /// Blocks until the work has passed, or for `timeout` at most: `None` if the time was up first.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait`](Self::wait).
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<R>> {
+        if self.backend.wait(&self.event, Some(timeout))? { self.take().map(Some) } else { Ok(None) }
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.unsettled.as_ref().map_or(Ok(false), |core| core.settle()).map(drop)
+    }
+
+    fn take(&self) -> Result<R> {
+        self.settle()?;
+        locked(&self.outcome).take().unwrap_or(Err(Error::AlreadyTaken))
+    }
+}
+
+impl<R> Future for Deferred<R> {
+    type Output = Result<R>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<R>> {
+        let this = &mut *self;
+        match &this.waker {
+            Some(waker) => *locked(waker) = Some(context.waker().clone()),
+            None => {
+                let waker = Arc::new(Mutex::new(Some(context.waker().clone())));
+                let woken = Arc::clone(&waker);
+                let wake = move || {
+                    let waker = locked(&woken).take();
+                    if let Some(waker) = waker {
+                        waker.wake();
+                    }
+                };
+                if let Err(refused) = this.backend.notify(&this.event, Box::new(wake)) {
+                    return Poll::Ready(Err(refused.error));
+                }
+                this.waker = Some(waker);
+            }
+        }
+        // The event may have passed before the waker was in its place.
+        match this.backend.has_passed(&this.event) {
+            Ok(true) => Poll::Ready(this.take()),
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
+)]
+
+#[cfg(not(target_pointer_width = "64"))]
+compile_error!("device-arena needs a 64-bit target: offsets, counts and device addresses are 64 bits wide");
+
+pub mod backend;
+#[path = "../backends/mod.rs"]
+mod backends;
+
+mod arena;
+mod call;
+mod error;
+mod executor;
+mod pointer;
+mod sync;
+mod tape;
+mod trace;
+mod view;
+
+pub use arena::{Arena, ArenaDescription, ArenaOptions, ArenaStats, Growth, Placement, Residency, Scrub};
+pub use bytemuck::Pod;
+#[cfg(feature = "allocator-api2")]
+pub use call::HostAllocator;
+pub use call::{Call, Output, Scratch, TapeOutput, Writer};
+pub use error::{Error, Holder, Refused, Result, StaleReason, Status, TapeRule};
+pub use executor::{Deferred, Executor};
+pub use pointer::{MemoryKind, PointerInfo, classify};
+pub use tape::{Offset, Tape, TapeView};
+pub use view::{Export, PublishedTape, ReadGuard, TapeGuard, View};

@@ -1,0 +1,207 @@
+//! Views: typed, read-only, generation-stamped looks at published outputs.
+
+mod guard;
+mod tape;
+
+use std::ops::{Bound, RangeBounds};
+use std::ptr::NonNull;
+
+use bytemuck::Pod;
+
+pub use self::guard::{Export, ReadGuard};
+pub use self::tape::{PublishedTape, TapeGuard};
+use crate::arena::{ArenaDescription, CoreRef, ReadRefusal};
+use crate::call::check_host;
+use crate::error::{Error, Result};
+
+/// A look at a published output. Cheap to clone; it outlives its arena harmlessly.
+///
+/// Every use checks that the arena still is at the view's generation. A view of an earlier call is
+/// [`Error::Stale`], whatever else is wrong with the use; one of a call that has not finished is
+/// [`Error::Pending`]. A view holds nothing: a later `begin` is not kept away by it, only by a guard.
+///
+/// ```
+/// use device_arena::{Arena, Error};
+///
+/// let arena = Arena::host();
+/// let call = arena.begin()?;
+/// let view = call.output_from_slice(&[1.0f32, 2.0, 3.0])?.publish();
+/// call.finish()?;
+///
+/// assert_eq!(view.read()?.iter().sum::<f32>(), 6.0);
+/// let kept = view.slice(1..)?.to_vec()?;
+/// arena.begin()?.finish()?; // rewinds
+/// assert_eq!(kept, [2.0, 3.0]);
+/// assert!(matches!(view.to_vec(), Err(Error::Stale { .. })));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct View<T: Pod> {
+    core: CoreRef,
+    generation: u64,
+    address: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: a view offers shared values alone, and only while the state word counts its reader.
+unsafe impl<T: Pod + Sync> Send for View<T> {}
+// SAFETY: as above.
+unsafe impl<T: Pod + Sync> Sync for View<T> {}
+
+impl<T: Pod> Clone for View<T> {
+    fn clone(&self) -> Self {
+        Self::new(self.core.clone(), self.generation, self.address, self.len)
+    }
+}
+
+impl<T: Pod> View<T> {
+    #[inline]
+    pub(crate) fn new(core: CoreRef, generation: u64, address: NonNull<T>, len: usize) -> Self {
+        Self { core, generation, address, len }
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The size of all values in bytes.
+    #[must_use]
+    pub fn byte_len(&self) -> usize {
+        // An output of this size was made.
+        self.len.wrapping_mul(size_of::<T>())
+    }
+
+    /// The generation of the call that published the view.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Where the values are.
+    #[must_use]
+    pub fn describe(&self) -> ArenaDescription {
+        self.core.description
+    }
+
+    /// Whether the arena is at the view's generation still. Another thread can change that at any time: only a
+    /// guard keeps it.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        !matches!(self.core.state.load().readable(self.generation), Err(ReadRefusal::Stale(_)))
+    }
+
+    /// Holds the values for reading on the host. No call can begin until the guard is dropped; a guard that is
+    /// forgotten leaves the arena contended for good.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`], [`Error::Device`] for memory that the host does not reach, [`Error::Pending`],
+    /// [`Error::TooManyReaders`], [`Error::Contended`] while another thread is about to begin.
+    #[inline]
+    pub fn read(&self) -> Result<ReadGuard<'_, T>> {
+        self.hold("read")?;
+        // SAFETY: `hold` has counted a reader, which the guard uncounts.
+        Ok(unsafe { ReadGuard::new(self) })
+    }
+
+    /// Holds the values as [`read`](Self::read) does, without borrowing the view: for whoever passes them on to
+    /// code that knows no lifetimes.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn export(&self) -> Result<Export<T>> {
+        self.hold("export")?;
+        // SAFETY: `hold` has counted a reader, which the export uncounts.
+        Ok(unsafe { Export::new(self.clone()) })
+    }
+
+    /// Counts a reader that the host serves.
+    #[inline]
+    fn hold(&self, operation: &'static str) -> Result<()> {
+        let host = check_host(&self.core, operation);
+        if host.is_err() {
+            // Stale comes first, whatever else is wrong.
+            self.check_current(operation)?;
+        }
+        host?;
+        self.core.read(self.generation, operation)
+    }
+
+    /// Stale, before anything else that is wrong with a use.
+    fn check_current(&self, operation: &'static str) -> Result<()> {
+        match self.core.state.load().readable(self.generation) {
+            Err(refusal @ ReadRefusal::Stale(_)) => {
+                Err(self.core.refused(refusal, self.generation, operation))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A copy of the values in the host's own memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), but for [`Error::Device`]; [`Error::OutOfMemory`].
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let guard = self.read()?;
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(guard.len()).map_err(|_| Error::OutOfMemory {
+            vendor: crate::backend::Vendor::Host,
+            operation: "to_vec",
+            requested: self.byte_len(),
+            free: None,
+            total: None,
+        })?;
+        copy.extend_from_slice(&guard);
+        Ok(copy)
+    }
+
+    /// Copies all values to `destination`, which must be as many.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_vec`](Self::to_vec); [`Error::LengthMismatch`].
+    pub fn copy_to(&self, destination: &mut [T]) -> Result<()> {
+        self.check_current("copy_to")?;
+        if destination.len() != self.len {
+            let (expected, actual) = (self.len, destination.len());
+            return Err(Error::LengthMismatch { operation: "copy_to", expected, actual });
+        }
+        destination.copy_from_slice(&*self.read()?);
+        Ok(())
+    }
+
+    /// A view of some of the values, by position.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`], [`Error::OutOfRange`].
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        self.check_current("slice")?;
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(last) => last.saturating_add(1),
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => self.len,
+        };
+        if start > end || end > self.len {
+            return Err(Error::OutOfRange { operation: "slice", start, end, len: self.len });
+        }
+        // SAFETY: `start <= end <= len`, so the address is that of one of the output's values, or one past.
+        let address = unsafe { self.address.add(start) };
+        Ok(Self::new(self.core.clone(), self.generation, address, end - start))
+    }
+}
