@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::backend::{
@@ -88,6 +88,7 @@ pub struct FaultPlan(Arc<Mutex<Plan>>);
 struct Plan {
     faults: Vec<Fault>,
     injected: u64,
+    live_blocks: u64,
 }
 
 #[derive(Debug)]
@@ -101,7 +102,7 @@ impl FaultPlan {
     /// The code of an injected failure.
     pub const CODE: i64 = -1;
 
-    fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,6 +120,12 @@ impl FaultPlan {
     #[must_use]
     pub fn injected(&self) -> u64 {
         self.plan().injected
+    }
+
+    /// How many blocks were allocated and not freed.
+    #[must_use]
+    pub fn live_blocks(&self) -> u64 {
+        self.plan().live_blocks
     }
 
     fn fails(&self, operation: Operation) -> bool {
@@ -195,13 +202,15 @@ impl Backend for Faults {
             free: None,
             total: None,
         })?;
-        self.inner.allocate(ordinal, bytes)
+        let block = self.inner.allocate(ordinal, bytes)?;
+        self.plan.plan().live_blocks += 1;
+        Ok(block)
     }
 
     unsafe fn free(&self, block: Block) -> Result<(), Refused<Block>> {
         match self.check(Operation::Free) {
             // SAFETY: the caller's promise is the same.
-            Ok(()) => unsafe { self.inner.free(block) },
+            Ok(()) => unsafe { self.inner.free(block) }.inspect(|()| self.plan.plan().live_blocks -= 1),
             Err(error) => Err(Refused { error, value: block }),
         }
     }

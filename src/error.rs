@@ -370,7 +370,8 @@ impl<T> std::fmt::Display for Refused<T> {
 
 impl<T> std::error::Error for Refused<T> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
+        // It is displayed as its own error already.
+        std::error::Error::source(&self.error)
     }
 }
 

@@ -169,25 +169,18 @@ impl Arena {
     #[inline]
     fn lease(&self, only_start: bool, operation: &'static str) -> Result<(NonNull<Core>, Word)> {
         loop {
+            // Loaded once: another thread's begin may move the arena to a fresh state meanwhile.
             let core = self.core_ptr();
-            match self.core().state.lease(only_start) {
+            // SAFETY: as in `core`.
+            let this = unsafe { core.as_ref() };
+            match this.state.lease(only_start) {
                 Ok(word) => return Ok((core, word)),
                 Err(word) => {
-                    if !self.changes_soon(word)? {
+                    if !changes_soon(this, word)? {
                         return Err(Error::Contended { operation, holder: word.holder() });
                     }
                 }
             }
-        }
-    }
-
-    /// Whether a begin that met `word` should look again at once.
-    #[cold]
-    fn changes_soon(&self, word: Word) -> Result<bool> {
-        match word.phase() {
-            Phase::Retired => Ok(true),
-            Phase::Deferred => self.core().settle(),
-            _ => Ok(false),
         }
     }
 
@@ -357,5 +350,15 @@ impl Drop for Arena {
         if let Some(Err(error)) = unsafe { Core::close(self.core_ptr()) } {
             event!(error, error = error, "failure in drop");
         }
+    }
+}
+
+/// Whether a begin that met `word` should look again at once.
+#[cold]
+fn changes_soon(core: &Core, word: Word) -> Result<bool> {
+    match word.phase() {
+        Phase::Retired => Ok(true),
+        Phase::Deferred => core.settle(),
+        _ => Ok(false),
     }
 }

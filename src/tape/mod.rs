@@ -174,8 +174,8 @@ impl<'a> TapeView<'a> {
         let (start, end) = (range.start, range.end);
         let bytes = self.bytes()?;
         // The range was checked; the memory of a raw tape may have changed since.
-        let out = Error::OutOfRange { operation: "tape item", start, end, len: bytes.len() };
-        bytes.get(range).ok_or(out)
+        let out = || Error::OutOfRange { operation: "tape item", start, end, len: bytes.len() };
+        bytes.get(range).ok_or_else(out)
     }
 
     /// The items' bytes in order.

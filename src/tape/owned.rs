@@ -42,6 +42,7 @@ impl Tape {
     /// # Errors
     ///
     /// [`Error::Tape`], and both with it.
+    #[expect(clippy::type_complexity, reason = "both parts come back")]
     pub fn from_parts(bytes: Vec<u8>, offsets: Vec<u64>) -> Result<Self, Refused<(Vec<u8>, Vec<u64>)>> {
         match TapeView::of(&bytes, &offsets) {
             Ok(_) => Ok(Self { bytes: Arc::new(bytes), offsets: Arc::new(offsets) }),

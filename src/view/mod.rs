@@ -176,7 +176,7 @@ impl<T: Pod> View<T> {
             let (expected, actual) = (self.len, destination.len());
             return Err(Error::LengthMismatch { operation: "copy_to", expected, actual });
         }
-        destination.copy_from_slice(&*self.read()?);
+        destination.copy_from_slice(&self.read()?);
         Ok(())
     }
 

@@ -61,7 +61,7 @@ impl PublishedTape {
         &self.offsets
     }
 
-    /// Holds the tape for reading on the host.
+    /// Holds the tape for reading on the host. It counts as two readers: one of the bytes, one of the offsets.
     ///
     /// # Errors
     ///
