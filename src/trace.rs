@@ -2,7 +2,13 @@
 
 #[cfg(feature = "tracing")]
 macro_rules! event {
-    ($level:ident, $($rest:tt)+) => { ::tracing::$level!(target: "device_arena", $($rest)+) };
+    ($level:ident, $($field:ident = $value:expr,)* $message:literal) => {
+        ::tracing::$level!(
+            target: "device_arena",
+            $( $field = ::tracing::field::display(&$value), )*
+            $message
+        )
+    };
 }
 
 #[cfg(not(feature = "tracing"))]

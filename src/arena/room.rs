@@ -481,6 +481,8 @@ impl Room {
 
     /// The second half, once the views are stale: frees all blocks but the one that stays.
     pub(crate) fn finish_rewind(&mut self, source: &Source, counters: &Counters, stays: Option<usize>) {
+        // What fails is counted, and tried again the next time.
+        let _ = self.free_stuck(source, counters);
         if let Some(stays) = stays {
             self.chain.swap(0, stays);
             while self.chain.len() > 1 {
@@ -488,7 +490,6 @@ impl Room {
             }
             self.kept = 0;
         }
-        let _ = self.free_stuck(source, counters);
         self.enter_block(0);
         self.rewind(counters);
     }

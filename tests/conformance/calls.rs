@@ -177,7 +177,11 @@ pub(crate) fn begin_timeout_waits_for_the_holder(subject: &Subject) {
     });
     executor.begin_timeout(&arena, Duration::MAX).unwrap().finish().unwrap();
     holder.join().unwrap();
-    let soon = executor.defer(&arena, move |_| Ok(std::thread::sleep(wait))).unwrap();
+    let work = move |_: &mut device_arena::Call| {
+        std::thread::sleep(wait);
+        Ok(())
+    };
+    let soon = executor.defer(&arena, work).unwrap();
     executor.begin_timeout(&arena, Duration::from_secs(30)).unwrap().finish().unwrap();
     soon.wait().unwrap();
     assert_eq!(arena.stats().refused_begins, 1, "a wait that ends well is no refusal");
