@@ -1,0 +1,269 @@
+//! Arenas, executors and calls.
+
+use std::time::Duration;
+
+use device_arena::{Arena, ArenaOptions, Error, Growth, Residency, Scrub};
+
+use super::real::on_thread;
+use super::{Checked, Runner};
+use crate::model::{self, Answer, Change, Need, Phase, Settings};
+use crate::program::{self, Align, Begin, First, Limit, Options, Place};
+
+/// The least alignment of outputs in host pages, and the largest.
+const ALIGNMENTS: (usize, usize) = (64, 4096);
+
+/// The most things of a kind that a program has at a time.
+const MOST: usize = 4;
+
+fn settings(options: Options) -> Settings {
+    let alignment = match options.align {
+        Align::Power(power) => 1 << (power % 13),
+        Align::Odd(bytes) => bytes.into(),
+    };
+    Settings {
+        alignment,
+        first_capacity: match options.first {
+            First::Default => 64 << 10,
+            First::Small(count) => usize::from(count) * 512,
+        },
+        byte_limit: match options.limit {
+            Limit::None => usize::MAX,
+            Limit::Small(count) => usize::from(count) * 2048,
+        },
+        exact_growth: options.growth == program::Growth::Exact,
+        scrub: match options.scrub {
+            program::Scrub::Never => None,
+            program::Scrub::Zero => Some(0),
+            program::Scrub::Poison(value) => Some(value),
+        },
+    }
+}
+
+fn arena_options(options: Options, settings: &Settings) -> ArenaOptions {
+    ArenaOptions::new()
+        .alignment(settings.alignment)
+        .first_capacity(settings.first_capacity)
+        .byte_limit(settings.byte_limit)
+        .growth(match options.growth {
+            program::Growth::Geometric => Growth::default(),
+            program::Growth::Capped => Growth::Geometric { max_step: 4096 },
+            program::Growth::Exact => Growth::Exact,
+        })
+        .scrub(match options.scrub {
+            program::Scrub::Never => Scrub::Never,
+            program::Scrub::Zero => Scrub::Zero,
+            program::Scrub::Poison(value) => Scrub::Poison(value),
+        })
+}
+
+impl Runner<'_> {
+    pub(super) fn new_executor(&mut self) -> Checked {
+        if self.model.executors.iter().filter(|alive| **alive).count() >= MOST {
+            return Ok(());
+        }
+        let executor = self.subject.executor().map_err(|error| format!("no executor: {error}"))?;
+        self.say(format_args!("executor{} = {}", self.executors.len(), self.subject.name()));
+        self.executors.push(Some(executor));
+        self.model.executors.push(true);
+        self.model.works.add_executor();
+        Ok(())
+    }
+
+    pub(super) fn drop_executor(&mut self, executor: u8) -> Checked {
+        let Some(at) = self.model.pick_executor(executor) else { return Ok(()) };
+        self.say(format_args!("drop executor{at}"));
+        let all = self.model.works.all_of(at);
+        self.open(&all);
+        self.model.executors[at] = false;
+        // Dropping waits for what is queued.
+        self.executors[at] = None;
+        self.pump()
+    }
+
+    pub(super) fn new_arena(&mut self, options: Options, place: Place) -> Checked {
+        if self.model.arenas.iter().filter(|arena| arena.alive).count() >= MOST {
+            return Ok(());
+        }
+        let mut settings = settings(options);
+        let executor = match place {
+            Place::Host => None,
+            Place::Executor(index) => self.model.pick_executor(index),
+        };
+        let at = self.arenas.len();
+        let place = executor.map_or("the host".to_owned(), |executor| format!("executor{executor}"));
+        self.say(format_args!("arena{at} = on {place}, {options:?}"));
+        let wanted = arena_options(options, &settings);
+        let got = match executor.and_then(|executor| self.executors[executor].as_ref()) {
+            Some(executor) if wanted == ArenaOptions::new() => Ok(Arena::new(executor)),
+            Some(executor) => wanted.executor(executor),
+            None if wanted == ArenaOptions::new() => Ok(Arena::host()),
+            None => wanted.host(),
+        };
+        let (least, largest) = ALIGNMENTS;
+        let alignment = settings.alignment;
+        let fits = alignment.is_power_of_two() && alignment <= largest;
+        let expected = if fits { Ok(()) } else { Err(Answer::Alignment { alignment, largest }) };
+        let Some(arena) = self.compare(expected, got)? else { return Ok(()) };
+        settings.alignment = alignment.max(least);
+        if arena.alignment() != settings.alignment {
+            return Err(format!("alignment {}, expected {}", arena.alignment(), settings.alignment));
+        }
+        if (arena.describe().residency, arena.describe().device) != (Residency::Ram, -1) {
+            return Err(format!("described as {:?}", arena.describe()));
+        }
+        self.arenas.push(Some(arena));
+        self.model.arenas.push(model::Arena::new(settings));
+        Ok(())
+    }
+
+    pub(super) fn drop_arena(&mut self, arena: u8, elsewhere: bool) -> Checked {
+        let Some(at) = self.model.pick_arena(arena) else { return Ok(()) };
+        self.drop_arena_at(at, elsewhere)
+    }
+
+    pub(super) fn drop_arena_at(&mut self, at: usize, elsewhere: bool) -> Checked {
+        let Some(arena) = self.arenas[at].take() else { return Ok(()) };
+        self.say(format_args!("drop arena{at}{}", if elsewhere { " elsewhere" } else { "" }));
+        self.open_before_drop(at);
+        on_thread(elsewhere, move || drop(arena));
+        let busy = self.model.arenas[at].holder().is_some();
+        self.report.meet(if busy { "arena dropped while held" } else { "arena dropped" });
+        self.model.arenas[at].alive = false;
+        self.model.arenas[at].free_if_ownerless();
+        self.pump()
+    }
+
+    pub(super) fn close(&mut self, arena: u8) -> Checked {
+        let Some(at) = self.model.pick_arena(arena) else { return Ok(()) };
+        let Some(arena) = self.arenas[at].take() else { return Err(format!("arena{at} is lost")) };
+        self.say(format_args!("close arena{at}"));
+        let waits_for = self.work_of(at);
+        let all = waits_for.map(|work| self.model.works.up_to(work)).unwrap_or_default();
+        self.open(&all);
+        let got = match arena.close() {
+            Ok(bytes) => Ok(bytes),
+            Err(refused) => {
+                self.arenas[at] = Some(refused.value);
+                Err(refused.error)
+            }
+        };
+        self.pump()?;
+        let expected = self.model.arenas[at].refuse_contended();
+        let Some(freed) = self.compare(expected, got)? else { return Ok(()) };
+        let model = &mut self.model.arenas[at];
+        // Work that closing waited for may have taken more.
+        if freed != model.need.reserved() && waits_for.is_none() {
+            return Err(format!("{freed} bytes freed of {}", model.need.reserved()));
+        }
+        model.advance();
+        model.alive = false;
+        self.report.meet("arena closed");
+        Ok(())
+    }
+
+    pub(super) fn trim(&mut self, arena: u8) -> Checked {
+        let Some(at) = self.model.pick_arena(arena) else { return Ok(()) };
+        self.say(format_args!("arena{at}.trim"));
+        let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
+        let got = arena.trim();
+        let expected = self.model.arenas[at].refuse_contended();
+        let Some(freed) = self.compare(expected, got)? else { return Ok(()) };
+        let model = &mut self.model.arenas[at];
+        if freed != model.need.reserved() {
+            return Err(format!("{freed} bytes freed of {}", model.need.reserved()));
+        }
+        model.advance();
+        model.need.trim();
+        self.report.meet(if freed == 0 { "trim of nothing" } else { "trim" });
+        Ok(())
+    }
+
+    pub(super) fn reserve(&mut self, arena: u8, bytes: u16, huge: bool) -> Checked {
+        let Some(at) = self.model.pick_arena(arena) else { return Ok(()) };
+        let bytes = if huge { usize::MAX - 5 } else { usize::from(bytes) };
+        self.say(format_args!("arena{at}.reserve {bytes}"));
+        let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
+        let got = arena.reserve(bytes);
+        let model = &mut self.model.arenas[at];
+        let mut expected = model.refuse_contended();
+        if expected.is_ok() && huge {
+            expected = Err(Answer::SizeOverflow);
+        } else if expected.is_ok()
+            && matches!(got, Err(Error::OverLimit { .. }))
+            && model.need.may_refuse_reserve(&model.settings, bytes)
+        {
+            let (reserved, limit) = (model.need.reserved(), model.settings.byte_limit);
+            expected = Err(Answer::OverLimit { requested: Need::least_request(bytes), reserved, limit });
+        }
+        if self.compare(expected, got)?.is_some() {
+            self.model.arenas[at].need.change = Change::Reserved { bytes };
+            self.report.meet("reserve");
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin(&mut self, arena: u8, how: Begin) -> Checked {
+        let Some(at) = self.model.pick_arena(arena) else { return Ok(()) };
+        self.say(format_args!("call{} = begin arena{at}, {how:?}", self.model.calls.len()));
+        let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
+        let executor = |index: u8| self.model.pick_executor(index).and_then(|at| self.executors[at].as_ref());
+        let got = match how {
+            Begin::Arena => arena.begin(),
+            Begin::Timeout(millis) => arena.begin_timeout(Duration::from_millis((millis % 2).into())),
+            Begin::Executor(index) => executor(index).map_or_else(|| arena.begin(), |it| it.begin(arena)),
+            Begin::ExecutorTimeout(index) => match executor(index) {
+                Some(executor) => executor.begin_timeout(arena, Duration::ZERO),
+                None => arena.begin_timeout(Duration::ZERO),
+            },
+        };
+        self.begun(at, got)
+    }
+
+    /// A call that has begun, or was refused.
+    pub(super) fn begun(&mut self, at: usize, got: Result<device_arena::Call, Error>) -> Checked {
+        let expected = self.model.begin(at, Phase::Running);
+        let Some(call) = self.compare(expected.clone().map(drop), got)? else { return Ok(()) };
+        let (Ok(id), got) = (expected, call.generation()) else { return Ok(()) };
+        let generation = self.model.calls[id].generation;
+        self.note(&format!("generation {got}"));
+        self.report.meet("begin");
+        if got != generation {
+            return Err(format!("generation {got}, expected {generation}"));
+        }
+        if call.describe() != (device_arena::ArenaDescription { residency: Residency::Ram, device: -1 }) {
+            return Err(format!("described as {:?}", call.describe()));
+        }
+        self.keep_call(id, call);
+        Ok(())
+    }
+
+    /// Puts a call in its place.
+    pub(super) fn keep_call(&mut self, id: usize, call: device_arena::Call) {
+        self.calls.resize_with(id + 1, || None);
+        self.calls[id] = Some(call);
+    }
+
+    pub(super) fn end_call(&mut self, call: u8, elsewhere: bool, abandoned: bool) -> Checked {
+        let Some(id) = self.model.pick_call(call, true) else { return Ok(()) };
+        let Some(real) = self.calls[id].take() else { return Err(format!("call{id} is lost")) };
+        let what = if abandoned { "drop" } else { "finish" };
+        self.say(format_args!("{what} call{id}{}", if elsewhere { " elsewhere" } else { "" }));
+        let outlived = self.model.calls[id].open != 0;
+        let got = on_thread(elsewhere, move || {
+            if abandoned {
+                drop(real);
+                return Ok(());
+            }
+            real.finish()
+        });
+        self.compare(Ok(()), got)?;
+        self.model.end(id, abandoned);
+        self.report.meet(match (abandoned, outlived) {
+            (false, false) => "finish",
+            (false, true) => "finish with outputs open",
+            (true, false) => "abandon",
+            (true, true) => "abandon with outputs open",
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,467 @@
+//! Deferred work: closures that wait at gates, calls that are deferred as they are, and who waits for them.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use device_arena::backend::Vendor;
+use device_arena::{Arena, Call, Deferred, Error};
+
+use super::answers::SCRIPTED;
+use super::real::scripted_panic;
+use super::script::{Done, perform};
+use super::{Checked, Runner};
+use crate::model::{Answer, Event, Phase, Task};
+use crate::program::{Deferral, Ending, Release, Step};
+
+/// Longer than anything takes that a program does not hold up itself.
+const LONG: Duration = Duration::from_secs(30);
+
+/// What deferred work answers: a number of its own, and what it made unless that was handed on before.
+type Outcome = (u64, Option<Done>);
+
+enum Handle {
+    Closure(Deferred<Outcome>),
+    Call(Deferred<()>),
+}
+
+/// Work in a queue, as it is.
+#[derive(Default)]
+pub(super) struct RealWork {
+    /// Dropped to open it.
+    gate: Option<Sender<()>>,
+    handle: Option<Handle>,
+    steps: Vec<Step>,
+    token: u64,
+    early: bool,
+    /// What the closure did, once it did it.
+    done: Option<Receiver<Done>>,
+    /// Passes directly behind the work.
+    marker: Option<(Deferred<()>, Arena)>,
+    woken: Arc<Woken>,
+}
+
+/// Counts how often a future was woken.
+#[derive(Default)]
+struct Woken {
+    times: AtomicU32,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.times.fetch_add(1, Ordering::SeqCst);
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+}
+
+impl Handle {
+    fn is_done(&self) -> Result<bool, Error> {
+        match self {
+            Self::Closure(deferred) => deferred.is_done(),
+            Self::Call(deferred) => deferred.is_done(),
+        }
+    }
+
+    fn wait(self) -> Result<Outcome, Error> {
+        match self {
+            Self::Closure(deferred) => deferred.wait(),
+            Self::Call(deferred) => deferred.wait().map(|()| (0, None)),
+        }
+    }
+
+    fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Outcome>, Error> {
+        match self {
+            Self::Closure(deferred) => deferred.wait_timeout(timeout),
+            Self::Call(deferred) => Ok(deferred.wait_timeout(timeout)?.map(|()| (0, None))),
+        }
+    }
+
+    fn poll(&mut self, woken: &Arc<Woken>) -> Poll<Result<Outcome, Error>> {
+        let waker = Waker::from(Arc::clone(woken));
+        let mut context = Context::from_waker(&waker);
+        match self {
+            Self::Closure(deferred) => Pin::new(deferred).poll(&mut context),
+            Self::Call(deferred) => {
+                Pin::new(deferred).poll(&mut context).map(|outcome| outcome.map(|()| (0, None)))
+            }
+        }
+    }
+
+    /// Polls until it is ready.
+    fn block_on(mut self, woken: &Arc<Woken>) -> Checked<Result<Outcome, Error>> {
+        let deadline = Instant::now() + LONG;
+        loop {
+            let lock = woken.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let times = woken.times.load(Ordering::SeqCst);
+            // A future may wake at once, and so it must not be polled under the lock.
+            drop(lock);
+            if let Poll::Ready(outcome) = self.poll(woken) {
+                return Ok(outcome);
+            }
+            let lock = woken.lock.lock().unwrap_or_else(PoisonError::into_inner);
+            let asleep = |(): &mut ()| woken.times.load(Ordering::SeqCst) == times;
+            let waited = woken.changed.wait_timeout_while(lock, LONG, asleep);
+            if waited.is_ok_and(|(_, timeout)| timeout.timed_out()) || Instant::now() > deadline {
+                return Err("a future was never woken".into());
+            }
+        }
+    }
+}
+
+impl Runner<'_> {
+    pub(super) fn defer(&mut self, arena: u8, executor: u8, work: &Deferral) -> Checked {
+        let Some(at) = self.model.pick_arena(arena) else { return Ok(()) };
+        let Some(executor) = self.model.pick_executor(executor) else { return Ok(()) };
+        let steps = work.steps[..work.steps.len().min(8)].to_vec();
+        let (token, early, ending) = (self.step_tokens(&steps), work.early, work.ending);
+        let number = self.fresh_token();
+        let (gate, opened) = channel();
+        let (send, done) = channel();
+        let name = self.works.len();
+        self.say(format_args!("work{name} = executor{executor}.defer on arena{at}: {work:?}"));
+        let (theirs, arena) = match (&self.executors[executor], &self.arenas[at]) {
+            (Some(executor), Some(arena)) => (executor, arena),
+            _ => return Err("an executor is lost".into()),
+        };
+        let got = theirs.defer(arena, {
+            let steps = steps.clone();
+            move |call| closure(call, &steps, token, early, ending, number, (&opened, &send))
+        });
+        let expected = self.model.begin(at, Phase::Deferred);
+        // A marker behind work that was refused would have nobody to wait for it.
+        let marker = if got.is_ok() { Some(marker(theirs)?) } else { None };
+        let got = got.map_err(Error::from);
+        let Some(deferred) = self.compare(expected.clone().map(drop), got)? else { return Ok(()) };
+        let Ok(id) = expected else { return Ok(()) };
+        self.report.meet("defer");
+        let index = self.model.works.push(executor, Task::Closure { early }, Some(id));
+        self.model.works.list[index].outcome = match ending {
+            Ending::Ok => Ok(number),
+            Ending::Err => Err(Answer::Scripted(number as i64)),
+            Ending::Panic => Err(Answer::Panicked(message(number).into())),
+        };
+        let handle = Some(Handle::Closure(deferred));
+        let (gate, done) = (Some(gate), Some(done));
+        self.works.push(RealWork { gate, handle, steps, token, early, done, marker, woken: Arc::default() });
+        self.pump()
+    }
+
+    pub(super) fn defer_call(&mut self, call: u8, executor: u8) -> Checked {
+        let Some(id) = self.model.pick_call(call, true) else { return Ok(()) };
+        let Some(executor) = self.model.pick_executor(executor) else { return Ok(()) };
+        let Some(call) = self.calls[id].take() else { return Err(format!("call{id} is lost")) };
+        self.say(format_args!("work{} = executor{executor}.defer_call call{id}", self.works.len()));
+        let Some(theirs) = &self.executors[executor] else { return Err("an executor is lost".into()) };
+        let got = theirs.defer_call(call).map_err(Error::from);
+        let marker = Some(marker(theirs)?);
+        let busy = !self.model.works.is_idle(executor);
+        let Some(deferred) = self.compare(Ok(()), got)? else { return Ok(()) };
+        self.report.meet(if busy { "defer_call behind work" } else { "defer_call" });
+        self.model.calls[id].alive = false;
+        self.model.arena_of(id).phase = Phase::Deferred;
+        self.model.works.push(executor, Task::Call, Some(id));
+        self.works.push(RealWork { handle: Some(Handle::Call(deferred)), marker, ..RealWork::default() });
+        self.pump()
+    }
+
+    pub(super) fn wait_for(&mut self, executor: u8, work: u8) -> Checked {
+        let Some(executor) = self.model.pick_executor(executor) else { return Ok(()) };
+        let Some(on) = self.model.pick_work(work) else { return Ok(()) };
+        self.say(format_args!("executor{executor}.wait_for work{on}"));
+        let got = match (&self.executors[executor], &self.works[on].handle) {
+            (Some(executor), Some(Handle::Closure(deferred))) => executor.wait_for(deferred),
+            (Some(executor), Some(Handle::Call(deferred))) => executor.wait_for(deferred),
+            _ => return Err(format!("work{on} is lost")),
+        };
+        self.compare(Ok(()), got)?;
+        self.report.meet("wait_for");
+        if !self.model.works.list[on].passed {
+            self.model.works.push(executor, Task::Wait { on }, None);
+            self.works.push(RealWork::default());
+        }
+        self.pump()
+    }
+
+    /// The work that holds an arena.
+    pub(super) fn work_of(&self, arena: usize) -> Option<usize> {
+        let holds = |call: usize| self.model.calls[call].arena == arena;
+        self.model.works.list.iter().position(|work| !work.passed && work.call.is_some_and(holds))
+    }
+
+    /// Opens the gates of work and of all ahead of it.
+    pub(super) fn open(&mut self, all: &BTreeSet<usize>) {
+        for work in all {
+            self.model.works.list[*work].released = true;
+            self.works[*work].gate = None;
+        }
+    }
+
+    /// Dropping an arena waits for a call that was deferred as it was.
+    pub(super) fn open_before_drop(&mut self, arena: usize) {
+        let work = self.work_of(arena).filter(|work| self.model.works.list[*work].task == Task::Call);
+        if let Some(work) = work {
+            let all = self.model.works.up_to(work);
+            self.open(&all);
+        }
+    }
+
+    /// Opens every gate, whatever the model thinks.
+    pub(super) fn open_gates(&mut self) {
+        for work in &mut self.works {
+            work.gate = None;
+        }
+    }
+
+    pub(super) fn release_all(&mut self) -> Checked {
+        let all = (0..self.works.len()).collect();
+        self.open(&all);
+        self.pump()?;
+        match self.model.works.list.iter().position(|work| !work.passed) {
+            Some(work) => Err(format!("work{work} never passes")),
+            None => Ok(()),
+        }
+    }
+
+    /// Follows the queues as far as they get before another gate.
+    pub(super) fn pump(&mut self) -> Checked {
+        while let Some(event) = self.model.works.next_event() {
+            match event {
+                Event::Started(work) if self.works[work].early => self.work_done(work)?,
+                Event::Started(_) => {}
+                Event::Passed(work) => self.work_passed(work)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps of a closure are done.
+    fn work_done(&mut self, work: usize) -> Checked {
+        let RealWork { done, steps, token, early, .. } = &mut self.works[work];
+        let (steps, token, early) = (steps.clone(), *token, *early);
+        let Some(done) = done.take() else { return Err(format!("work{work} is lost")) };
+        let done = done.recv_timeout(LONG).map_err(|_| format!("work{work} did not run"))?;
+        let Some(id) = self.model.works.list[work].call else { return Ok(()) };
+        self.performed(id, &steps, &done)?;
+        if let Some(error) = &done.error {
+            self.model.works.list[work].outcome = Err(super::answers::answer(error));
+        }
+        if early { self.keep_made(id, &steps, token, done) } else { Ok(()) }
+    }
+
+    fn work_passed(&mut self, work: usize) -> Checked {
+        if self.works[work].done.is_some() {
+            self.work_done(work)?;
+        }
+        if let Some((mut marker, _arena)) = self.works[work].marker.take()
+            && !matches!(marker.wait_timeout(LONG), Ok(Some(())))
+        {
+            return Err(format!("work{work} did not pass"));
+        }
+        let model = &self.model.works.list[work];
+        if model.polled && self.works[work].woken.times.load(Ordering::SeqCst) == 0 {
+            return Err(format!("work{work} passed and woke nobody"));
+        }
+        if let Some(id) = model.call {
+            let abandoned = model.outcome.is_err();
+            self.model.end(id, abandoned);
+        }
+        Ok(())
+    }
+
+    /// Compares what waiting for work answered, and keeps what the work made.
+    fn outcome(&mut self, work: usize, got: Result<Outcome, Error>) -> Checked {
+        let model = &self.model.works.list[work];
+        let expected = if model.taken { Err(Answer::AlreadyTaken) } else { model.outcome.clone() };
+        self.model.works.list[work].taken = true;
+        let Some((number, done)) = self.compare(expected.clone().map(drop), got)? else { return Ok(()) };
+        self.report.meet("deferred outcome");
+        if expected != Ok(number) {
+            return Err(format!("work{work} answered {number}, expected {expected:?}"));
+        }
+        let (Some(done), Some(id)) = (done, self.model.works.list[work].call) else { return Ok(()) };
+        let (steps, token) = (self.works[work].steps.clone(), self.works[work].token);
+        self.keep_made(id, &steps, token, done)
+    }
+
+    fn take_handle(&mut self, work: usize) -> Checked<Handle> {
+        self.model.works.list[work].alive = false;
+        self.works[work].handle.take().ok_or_else(|| format!("work{work} is lost"))
+    }
+
+    fn handle(&mut self, work: usize) -> Checked<&mut Handle> {
+        self.works[work].handle.as_mut().ok_or_else(|| format!("work{work} is lost"))
+    }
+
+    pub(super) fn release(&mut self, work: u8, how: Release) -> Checked {
+        let Some(work) = self.model.pick_work(work) else { return Ok(()) };
+        self.say(format_args!("release work{work}, {how:?}"));
+        let executor = self.model.works.list[work].executor;
+        let all = match how {
+            Release::Synchronize => self.model.works.all_of(executor),
+            _ => self.model.works.up_to(work),
+        };
+        self.open(&all);
+        self.report.meet("release");
+        match how {
+            Release::Quietly => {}
+            Release::Wait => {
+                let got = self.take_handle(work)?.wait();
+                self.pump()?;
+                return self.outcome(work, got);
+            }
+            Release::WaitTimeout => {
+                let got = self.handle(work)?.wait_timeout(LONG);
+                self.pump()?;
+                let got = got.transpose().ok_or_else(|| format!("work{work} did not pass"))?;
+                return self.outcome(work, got);
+            }
+            Release::Await => {
+                let woken = Arc::clone(&self.works[work].woken);
+                let got = self.take_handle(work)?.block_on(&woken)?;
+                self.pump()?;
+                return self.outcome(work, got);
+            }
+            Release::IsDone => {
+                let deadline = Instant::now() + LONG;
+                while !self.handle(work)?.is_done().map_err(|error| error.to_string())? {
+                    if Instant::now() > deadline {
+                        return Err(format!("work{work} did not pass"));
+                    }
+                    std::thread::yield_now();
+                }
+            }
+            Release::Begin => return self.begin_behind(work),
+            Release::Synchronize => {
+                if let Some(executor) = &self.executors[executor] {
+                    executor.synchronize().map_err(|error| error.to_string())?;
+                }
+            }
+        }
+        self.pump()
+    }
+
+    /// Begins a call on the arena that work holds, and waits for it.
+    fn begin_behind(&mut self, work: usize) -> Checked {
+        let model = &self.model.works.list[work];
+        let call = model.call.filter(|call| !model.passed && self.model.calls[*call].open == 0);
+        let at = call.map(|call| self.model.calls[call].arena);
+        let Some((at, arena)) = at.and_then(|at| Some((at, self.arenas[at].as_ref()?))) else {
+            return self.pump();
+        };
+        let got = arena.begin_timeout(LONG);
+        self.pump()?;
+        self.report.meet("begin that waited");
+        self.say(format_args!("call{} = begin arena{at} behind work{work}", self.model.calls.len()));
+        self.begun(at, got)
+    }
+
+    pub(super) fn is_done(&mut self, work: u8) -> Checked {
+        let Some(work) = self.model.pick_work(work) else { return Ok(()) };
+        self.say(format_args!("work{work}.is_done"));
+        let got = self.handle(work)?.is_done();
+        let passed = self.model.works.list[work].passed;
+        match self.compare(Ok(()), got)? {
+            Some(done) if done != passed => Err(format!("work{work} says {done}, expected {passed}")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn wait_zero(&mut self, work: u8) -> Checked {
+        let Some(work) = self.model.pick_work(work) else { return Ok(()) };
+        self.say(format_args!("work{work}.wait_timeout(0)"));
+        let passed = self.model.works.list[work].passed;
+        match self.handle(work)?.wait_timeout(Duration::ZERO).transpose() {
+            None if !passed => Ok(()),
+            None => Err(format!("work{work} has passed, and waiting for it says no")),
+            Some(_) if !passed => Err(format!("work{work} passed at a closed gate")),
+            Some(got) => self.outcome(work, got),
+        }
+    }
+
+    pub(super) fn poll(&mut self, work: u8) -> Checked {
+        let Some(work) = self.model.pick_work(work) else { return Ok(()) };
+        self.say(format_args!("work{work}.poll"));
+        let (woken, passed) = (Arc::clone(&self.works[work].woken), self.model.works.list[work].passed);
+        match self.handle(work)?.poll(&woken) {
+            Poll::Pending if !passed => {
+                self.model.works.list[work].polled = true;
+                Ok(())
+            }
+            Poll::Pending => Err(format!("work{work} has passed, and its future is pending")),
+            Poll::Ready(_) if !passed => Err(format!("work{work} passed at a closed gate")),
+            Poll::Ready(got) => self.outcome(work, got),
+        }
+    }
+
+    pub(super) fn drop_deferred(&mut self, work: u8) -> Checked {
+        let Some(work) = self.model.pick_work(work) else { return Ok(()) };
+        self.say(format_args!("drop work{work}"));
+        self.report.meet("deferred dropped");
+        self.take_handle(work).map(drop)
+    }
+}
+
+/// What passes directly behind the work that was queued last.
+fn marker(executor: &device_arena::Executor) -> Checked<(Deferred<()>, Arena)> {
+    let arena = Arena::host();
+    let call = arena.begin().map_err(|error| error.to_string())?;
+    let marker = executor.defer_call(call).map_err(|refused| refused.error.to_string())?;
+    Ok((marker, arena))
+}
+
+/// The body of deferred work.
+fn closure(
+    call: &mut Call,
+    steps: &[Step],
+    token: u64,
+    early: bool,
+    ending: Ending,
+    number: u64,
+    (gate, send): (&Receiver<()>, &Sender<Done>),
+) -> Result<Outcome, Error> {
+    let pass = || {
+        let _ = gate.recv();
+    };
+    if !early {
+        pass();
+    }
+    let done = perform(call, steps, token);
+    let error = done.error.clone();
+    let (first, kept) = if early {
+        (done, None)
+    } else {
+        let (first, made) = done.split();
+        (first, Some(made))
+    };
+    // Nobody listens once the program has failed.
+    let _ = send.send(first);
+    if early {
+        pass();
+    }
+    if let Some(error) = error {
+        return Err(error);
+    }
+    match ending {
+        Ending::Ok => Ok((number, kept)),
+        Ending::Err => Err(Error::Driver { vendor: Vendor::Host, operation: SCRIPTED, code: number as i64 }),
+        Ending::Panic => match message(number) {
+            "(no message)" => scripted_panic(),
+            text if text.len() % 2 == 0 => resume_unwind(Box::new(text)),
+            text => resume_unwind(Box::new(text.to_owned())),
+        },
+    }
+}
+
+/// What the panic of deferred work says: a literal, a string, or something that is no text.
+fn message(number: u64) -> &'static str {
+    ["(no message)", "even", "odd"][(number % 3) as usize]
+}

@@ -1,0 +1,237 @@
+//! Views, tapes and who reads them.
+
+use std::sync::Arc;
+
+use super::real::{AnyView, on_thread};
+use super::scopes::Chain;
+use super::{Checked, Runner};
+use crate::model::{Answer, Export, View};
+use crate::program::{Op, Read, Type};
+
+/// Holds bytes against what is known of them.
+pub(super) fn check_bytes(what: &str, expected: &[Option<u8>], got: &[u8]) -> Checked {
+    if expected.len() != got.len() {
+        return Err(format!("{what} has {} bytes, expected {}", got.len(), expected.len()));
+    }
+    let differs = |(known, got): (&Option<u8>, &u8)| known.is_some_and(|known| known != *got);
+    match expected.iter().zip(got).position(differs) {
+        None => Ok(()),
+        Some(at) => Err(format!("byte {at} of {what} is {:#x}, expected {:x?}", got[at], expected[at])),
+    }
+}
+
+fn check_address(model: &View, got: usize) -> Checked {
+    match model.address {
+        Some(address) if address != got && !model.bytes.is_empty() => {
+            Err(format!("values at {got:#x}, which were written at {address:#x}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Runner<'_> {
+    /// Puts a view in its place.
+    pub(super) fn keep_view(&mut self, model: View, len: usize, view: Arc<dyn AnyView>) -> Checked {
+        let generation = self.model.calls[model.call].generation;
+        let got = (view.len(), view.byte_len(), view.generation(), view.describe().device);
+        if got != (len, model.bytes.len(), generation, -1) {
+            return Err(format!("a view of {got:?}, expected {:?}", (len, model.bytes.len(), generation, -1)));
+        }
+        self.note(&format!("view{}", self.views.len()));
+        self.views.push(Some(view));
+        self.model.views.push(model);
+        Ok(())
+    }
+
+    fn real_view(&self, at: usize) -> Checked<Arc<dyn AnyView>> {
+        self.views[at].clone().ok_or_else(|| format!("view{at} is lost"))
+    }
+
+    pub(super) fn read(&mut self, view: u8, how: Read) -> Checked {
+        let Some(at) = self.model.pick_view(view) else { return Ok(()) };
+        self.read_at(at, how)
+    }
+
+    fn read_at(&mut self, at: usize, how: Read) -> Checked {
+        let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
+        self.say(format_args!("view{at}.{how:?}"));
+        let expected = match how {
+            Read::CopyToWrongLength => self.model.check_current(model.call).and_then(|()| {
+                let (expected, actual) = (view.len(), view.len() + 1);
+                Err(Answer::LengthMismatch { expected, actual })
+            }),
+            _ => self.model.check_read(model.call, 1),
+        };
+        let got = match how {
+            Read::Guard => view.read().map(|guard| (guard.bytes().to_vec(), Some(guard.address()))),
+            Read::ToVec => view.to_vec().map(|bytes| (bytes, None)),
+            Read::CopyTo => view.copy_to(view.len()).map(|bytes| (bytes, None)),
+            Read::CopyToWrongLength => view.copy_to(view.len() + 1).map(|bytes| (bytes, None)),
+        };
+        let Some((bytes, address)) = self.compare(expected, got)? else { return Ok(()) };
+        self.report.meet("read");
+        address.map_or(Ok(()), |address| check_address(&model, address))?;
+        check_bytes("a view", &model.bytes, &bytes)
+    }
+
+    pub(super) fn guard(&mut self, view: u8, inside: &[Op], chain: &mut dyn Chain) -> Checked<usize> {
+        let Some(at) = self.model.pick_view(view).filter(|_| self.may_nest()) else { return Ok(0) };
+        let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
+        let expected = self.model.check_read(model.call, 1);
+        self.say(format_args!("view{at}.read"));
+        let Some(guard) = self.compare(expected, view.read())? else { return Ok(0) };
+        self.model.hold(model.call, 1);
+        self.report.meet("guard");
+        self.run_inside(&format!("while view{at} is held"), inside, chain)?;
+        check_address(&model, guard.address())?;
+        check_bytes("a guard", &model.bytes, guard.bytes())?;
+        drop(guard);
+        self.model.release(model.call, 1);
+        Ok(inside.len())
+    }
+
+    pub(super) fn export(&mut self, view: u8) -> Checked {
+        let Some(at) = self.model.pick_view(view) else { return Ok(()) };
+        let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
+        let expected = self.model.check_read(model.call, 1);
+        self.say(format_args!("export{} = view{at}.export", self.exports.len()));
+        let Some(export) = self.compare(expected, view.export())? else { return Ok(()) };
+        self.model.hold(model.call, 1);
+        self.report.meet("export");
+        self.exports.push(Some(export));
+        self.model.exports.push(Export { view: model, alive: true });
+        Ok(())
+    }
+
+    pub(super) fn drop_export(&mut self, export: u8, elsewhere: bool) -> Checked {
+        let Some(at) = self.model.pick_export(export) else { return Ok(()) };
+        self.check_export(at)?;
+        self.say(format_args!("drop export{at}{}", if elsewhere { " elsewhere" } else { "" }));
+        let export = self.exports[at].take();
+        on_thread(elsewhere, move || drop(export));
+        self.model.exports[at].alive = false;
+        self.model.release(self.model.exports[at].view.call, 1);
+        Ok(())
+    }
+
+    /// What an export holds is there, whatever became of its arena.
+    fn check_export(&self, at: usize) -> Checked {
+        let Some(export) = &self.exports[at] else { return Err(format!("export{at} is lost")) };
+        let model = &self.model.exports[at].view;
+        check_address(model, export.address())?;
+        check_bytes("an export", &model.bytes, export.bytes())
+    }
+
+    pub(super) fn slice(&mut self, view: u8, start: u8, end: u8) -> Checked {
+        let Some(at) = self.model.pick_view(view) else { return Ok(()) };
+        let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
+        let len = view.len();
+        let (start, end) = (usize::from(start) % (len + 2), usize::from(end) % (len + 2));
+        self.say(format_args!("view{at}.slice({start}..{end}) of {len}"));
+        let inside = start <= end && end <= len;
+        let out = Answer::OutOfRange { start, end, len };
+        let expected = self.model.check_current(model.call);
+        let expected = expected.and_then(|()| if inside { Ok(()) } else { Err(out) });
+        let Some(slice) = self.compare(expected, view.slice(start, end))? else { return Ok(()) };
+        let (size, mut part) = (model.of.size(), model);
+        part.bytes = part.bytes[start * size..end * size].to_vec();
+        part.address = part.address.map(|address| address + start * size);
+        self.report.meet("slice");
+        self.keep_view(part, end - start, slice)
+    }
+
+    pub(super) fn clone_view(&mut self, view: u8) -> Checked {
+        let Some(at) = self.model.pick_view(view) else { return Ok(()) };
+        let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
+        self.say(format_args!("view{at}.clone"));
+        self.keep_view(model, view.len(), view.cloned())
+    }
+
+    pub(super) fn drop_view(&mut self, view: u8) {
+        let Some(at) = self.model.pick_view(view) else { return };
+        self.say(format_args!("drop view{at}"));
+        self.model.views[at].alive = false;
+        self.views[at] = None;
+    }
+
+    pub(super) fn guard_tape(&mut self, tape: u8, inside: &[Op], chain: &mut dyn Chain) -> Checked<usize> {
+        let Some(at) = self.model.pick_tape(tape).filter(|_| self.may_nest()) else { return Ok(0) };
+        self.guard_tape_at(at, inside, chain)
+    }
+
+    fn guard_tape_at(&mut self, at: usize, inside: &[Op], chain: &mut dyn Chain) -> Checked<usize> {
+        let Some(tape) = self.tapes[at].clone() else { return Err(format!("tape{at} is lost")) };
+        let model = self.model.tapes[at].clone();
+        let expected = self.model.check_read(model.call, 2);
+        self.say(format_args!("tape{at}.read"));
+        let Some(guard) = self.compare(expected, tape.read())? else { return Ok(0) };
+        self.model.hold(model.call, 2);
+        self.report.meet("tape read");
+        if !inside.is_empty() {
+            self.run_inside(&format!("while tape{at} is held"), inside, chain)?;
+        }
+        let items: Vec<_> = guard.tape().iter().map_err(|error| error.to_string())?.collect();
+        if items != model.items {
+            return Err(format!("a tape of {items:x?}, expected {:x?}", model.items));
+        }
+        drop(guard);
+        self.model.release(model.call, 2);
+        Ok(inside.len())
+    }
+
+    pub(super) fn tape_views(&mut self, tape: u8) -> Checked {
+        let Some(at) = self.model.pick_tape(tape) else { return Ok(()) };
+        let Some(tape) = self.tapes[at].clone() else { return Err(format!("tape{at} is lost")) };
+        let model = self.model.tapes[at].clone();
+        self.say(format_args!("tape{at} taken apart"));
+        let bytes: Vec<_> = model.items.concat().into_iter().map(Some).collect();
+        let mut offsets = vec![0u64];
+        for item in &model.items {
+            offsets.push(offsets[offsets.len() - 1] + item.len() as u64);
+        }
+        let (count, call) = (offsets.len(), model.call);
+        let offsets = offsets.into_iter().flat_map(u64::to_ne_bytes).map(Some).collect();
+        let view = |of, bytes| View { call, of, bytes, address: None, alive: true };
+        let (len, real) = (bytes.len(), tape.bytes().clone());
+        self.keep_view(view(Type::Byte, bytes), len, Arc::new(real))?;
+        self.keep_view(view(Type::Long, offsets), count, Arc::new(tape.offsets().clone()))
+    }
+
+    pub(super) fn drop_tape(&mut self, tape: u8) {
+        let Some(at) = self.model.pick_tape(tape) else { return };
+        self.say(format_args!("drop tape{at}"));
+        self.model.tapes[at].alive = false;
+        self.tapes[at] = None;
+    }
+
+    /// Reads the views of one call.
+    pub(super) fn read_views_of(&mut self, call: usize) -> Checked {
+        for at in 0..self.views.len() {
+            if self.model.views[at].alive && self.model.views[at].call == call {
+                self.read_at(at, Read::ToVec)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads whatever there is to read.
+    pub(super) fn read_everything(&mut self) -> Checked {
+        self.say("everything is read");
+        for at in 0..self.views.len() {
+            if self.model.views[at].alive {
+                self.read_at(at, Read::Guard)?;
+            }
+        }
+        for at in 0..self.tapes.len() {
+            if self.model.tapes[at].alive {
+                self.guard_tape_at(at, &[], &mut super::Outside)?;
+            }
+        }
+        for at in 0..self.exports.len() {
+            if self.model.exports[at].alive {
+                self.check_export(at)?;
+            }
+        }
+        self.settle()
+    }
+}

@@ -1,0 +1,111 @@
+//! Programs, on every backend that is here.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use device_arena_model::{Candidate, Program, Report, Subject, candidates, run};
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use crate::strategies::program;
+
+/// How many programs a backend runs, unless `DEVICE_ARENA_PROGRAMS` says otherwise.
+const PROGRAMS: u32 = 1024;
+
+fn setting(name: &str, default: u32) -> u32 {
+    match std::env::var(name) {
+        Ok(value) => value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value}")),
+        Err(_) => default,
+    }
+}
+
+/// Runs programs on a backend; answers what they met.
+fn run_programs(subject: &Subject, programs: impl Strategy<Value = Program>, count: u32) -> Report {
+    // A failure prints its program in full, which is what a regression test is made from: no file of seeds.
+    let config = Config { cases: count, failure_persistence: None, ..Config::default() };
+    let (total, ran) = (Mutex::new(Report::default()), AtomicU32::new(0));
+    let outcome = TestRunner::new(config).run(&programs, |program| {
+        let report = run(subject, &program).map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+        ran.fetch_add(1, Ordering::Relaxed);
+        total.lock().unwrap_or_else(PoisonError::into_inner).add(&report);
+        Ok(())
+    });
+    if let Err(failure) = outcome {
+        panic!("{}: {failure}", subject.name());
+    }
+    println!("backend under test: {}, {} programs", subject.name(), ran.into_inner());
+    total.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Every backend that is here; the others are skipped by name.
+fn subjects() -> Vec<Subject> {
+    let present = candidates().into_iter().filter_map(|candidate| match candidate {
+        Candidate::Present(subject) => Some(subject),
+        Candidate::Absent { name, reason } => {
+            println!("backend skipped: {name}, {reason}");
+            None
+        }
+    });
+    present.collect()
+}
+
+/// What programs must have met for the property to be about anything. Each line is one of the promises at work.
+const MUST_MEET: &[&str] = &[
+    "abandon",
+    "abandon with outputs open",
+    "already taken",
+    "alignment",
+    "arena closed",
+    "arena dropped while held",
+    "begin",
+    "begin that waited",
+    "contended: call",
+    "contended: deferred",
+    "contended: readers",
+    "defer",
+    "defer_call",
+    "defer_call behind work",
+    "deferred dropped",
+    "deferred error",
+    "deferred outcome",
+    "deferred panic",
+    "export",
+    "finish with outputs open",
+    "guard",
+    "length mismatch",
+    "out of memory",
+    "out of range",
+    "over limit",
+    "pending",
+    "publish",
+    "read",
+    "release",
+    "reserve",
+    "scratch scope",
+    "scratch scope that panicked",
+    "size overflow",
+    "slice",
+    "stale: arena dropped",
+    "stale: rewound",
+    "steady loop",
+    "tape read",
+    "trim",
+    "wait_for",
+];
+
+/// And what programs of this length meet only where the limits are small.
+const MUST_MEET_UNDER_SMALL_LIMITS: &[&str] = &["too many outputs", "too many readers"];
+
+#[test]
+fn programs_agree_with_the_model() {
+    let count = setting("DEVICE_ARENA_PROGRAMS", PROGRAMS);
+    for subject in subjects() {
+        let report = run_programs(&subject, program(), count);
+        for (what, times) in &report.met {
+            println!("    {times:8} {what}");
+        }
+        let small = MUST_MEET_UNDER_SMALL_LIMITS.iter().filter(|_| cfg!(device_arena_small_limits));
+        let unmet: Vec<_> = MUST_MEET.iter().chain(small).filter(|what| !report.met.contains_key(**what)).collect();
+        assert!(unmet.is_empty() || count < PROGRAMS, "{}: no program met {unmet:?}", subject.name());
+    }
+}
