@@ -1,0 +1,7 @@
+//! Bad input, hostile use and unlucky timing: each has a stated answer. On the host backend.
+
+mod deferred;
+mod forgotten;
+mod pointers;
+mod sizes;
+mod threads;
