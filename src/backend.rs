@@ -178,7 +178,7 @@ pub trait Backend: sealed::Sealed {
     /// The alignment of every block's address, in bytes, and the step in which block sizes are rounded up.
     fn block_alignment(&self) -> usize;
 
-    /// The least alignment of an output in a block, in bytes.
+    /// The least alignment of an output in a block, in bytes: 64 or more.
     fn output_alignment(&self) -> usize;
 
     /// A block of at least `bytes` bytes on a device; `bytes` is above zero. On the host its bytes are zero and

@@ -343,6 +343,24 @@ impl Error {
 /// an arena.
 ///
 /// `?` turns it into its [`Error`].
+///
+/// ```
+/// use device_arena::{Arena, Error, Refused};
+///
+/// let arena = Arena::host();
+/// let call = arena.begin()?;
+/// let output = call.output_from_slice(&[1u8, 2, 3])?;
+/// let view = match output.publish_prefix(9) {
+///     Ok(view) => view,
+///     Err(Refused { error, value: output }) => {
+///         assert!(matches!(error, Error::OutOfRange { end: 9, len: 3, .. }));
+///         output.publish() // nothing is lost
+///     }
+/// };
+/// call.finish()?;
+/// assert_eq!(view.len(), 3);
+/// # Ok::<(), Error>(())
+/// ```
 pub struct Refused<T> {
     /// Why it was refused.
     pub error: Error,

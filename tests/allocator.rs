@@ -28,7 +28,7 @@ fn collections_grow_beside_outputs() {
                 outputs.push(call.output_from_slice(&[0xFFu8; 100]).unwrap());
             }
         }
-        assert!(first.iter().zip(0..).all(|(value, i)| *value == Padded(i as u8, u64::from(i))));
+        assert!(first.iter().zip(0u32..).all(|(value, i)| *value == Padded(i as u8, u64::from(i))));
         assert!(second.iter().zip(0..).all(|(value, i)| **value == i));
         assert!(outputs.iter().all(|output| output.as_slice().unwrap() == [0xFF; 100]));
         drop((first, second, outputs));
@@ -167,9 +167,10 @@ proptest! {
                     prop_assert_eq!(address.as_ptr().addr() % layout.align(), 0);
                     prop_assert!(holds(*address, layout.size(), *tag));
                 }
-                prop_assert!(outputs.iter().all(|output: &device_arena::Output<u8>| {
+                let intact = |output: &device_arena::Output<u8>| {
                     output.as_slice().unwrap().iter().all(|&byte| byte == 0xFF)
-                }));
+                };
+                prop_assert!(outputs.iter().all(intact));
             }
             drop(outputs);
             call.finish().unwrap();

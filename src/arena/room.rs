@@ -27,7 +27,7 @@ impl Source {
     #[inline]
     pub(crate) fn check_alignment(&self, align: usize) -> Result<()> {
         // The arena's own alignment was checked when it was made.
-        if align <= self.options.alignment {
+        if align <= LEAST_ALIGNMENT || align <= self.options.alignment {
             return Ok(());
         }
         let largest = self.backend.block_alignment();
@@ -99,10 +99,13 @@ pub(crate) fn round_up(bytes: usize, alignment: usize) -> Option<usize> {
     Some(bytes.checked_add(alignment - 1)? & !(alignment - 1))
 }
 
+/// No arena's alignment is less: see `Backend::output_alignment`.
+const LEAST_ALIGNMENT: usize = 64;
+
 /// What an output of this alignment may lose to it, beyond the arena's own alignment.
 #[inline]
 fn allowance(align: usize, source: &Source) -> usize {
-    align.saturating_sub(source.options.alignment)
+    if align <= LEAST_ALIGNMENT { 0 } else { align.saturating_sub(source.options.alignment) }
 }
 
 impl Room {
@@ -131,7 +134,8 @@ impl Room {
         bytes: usize,
         align: usize,
     ) -> Option<NonNull<u8>> {
-        let start = round_up(self.front, align)?;
+        // Known when this is compiled for a type: `front` is a multiple of the arena's alignment already.
+        let start = if align <= LEAST_ALIGNMENT { self.front } else { round_up(self.front, align)? };
         let bytes = round_up(bytes, source.options.alignment)?;
         let end = start.checked_add(bytes)?;
         if end > self.back {

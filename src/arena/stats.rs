@@ -2,7 +2,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A reading of an arena's counters. Sizes are bytes.
+/// A reading of an arena's counters. Sizes are bytes. Displayed, it is the line that a report of an out-of-memory
+/// should carry.
+///
+/// ```
+/// use device_arena::ArenaOptions;
+///
+/// let arena = ArenaOptions::new().first_capacity(4096).byte_limit(8192).host()?;
+/// let call = arena.begin()?;
+/// let kept = call.output::<u8>(1000)?.publish();
+/// if let Err(error) = call.output::<u8>(1 << 20) {
+///     let report = format!("{error}; {}", arena.stats());
+///     assert!(report.contains("4096 bytes reserved, 1024 used, 1024 at most"), "{report}");
+/// }
+/// call.finish()?;
+/// # Ok::<(), device_arena::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ArenaStats {
@@ -24,6 +39,25 @@ pub struct ArenaStats {
     pub refused_begins: u64,
     /// Uses of stale views refused.
     pub refused_stale_reads: u64,
+}
+
+impl std::fmt::Display for ArenaStats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} bytes reserved, {} used, {} at most; {} allocations, {} frees, {} failed frees; \
+             {} rewinds, {} refused begins, {} refused stale reads",
+            self.bytes_reserved,
+            self.bytes_used,
+            self.bytes_high_water,
+            self.allocations,
+            self.frees,
+            self.failed_frees,
+            self.rewinds,
+            self.refused_begins,
+            self.refused_stale_reads,
+        )
+    }
 }
 
 /// The counters. Those that only the lease's holder writes are stored, not added to.

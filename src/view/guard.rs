@@ -7,7 +7,22 @@ use bytemuck::Pod;
 use super::View;
 use crate::arena::Core;
 
-/// Holds a view's values for reading, and the arena at its generation.
+/// Holds a view's values for reading, and the arena at its generation: a slice of them, until it is dropped.
+///
+/// ```
+/// use device_arena::{Arena, Error, Holder};
+///
+/// let arena = Arena::host();
+/// let call = arena.begin()?;
+/// let view = call.output_from_slice(&[3u16, 1, 2])?.publish();
+/// call.finish()?;
+/// let guard = view.read()?;
+/// assert_eq!(guard.iter().max(), Some(&3));
+/// assert!(matches!(arena.begin(), Err(Error::Contended { holder: Holder::Readers(1), .. })));
+/// drop(guard);
+/// arena.begin()?.finish()?;
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "the values are held only as long as the guard"]
 pub struct ReadGuard<'v, T: Pod> {
