@@ -1,5 +1,6 @@
 //! A point in a host queue's work: a flag, and whom to tell once it is set.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -54,7 +55,10 @@ impl HostEvent {
         };
         self.0.passed.notify_all();
         for work in then {
-            work();
+            // A waker is the user's code; what stands behind it must not suffer.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
+                std::mem::forget(payload);
+            }
         }
     }
 

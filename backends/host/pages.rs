@@ -15,15 +15,22 @@ pub(super) const PAGE: usize = 4096;
 /// a boundary and asks for huge pages.
 const HUGE_PAGE: usize = 2 << 20;
 
+/// Blocks of this size or more are held against the memory that the system has available.
+const LARGE: usize = 64 << 20;
+
 pub(super) fn allocate(bytes: usize) -> Result<Block> {
     let out_of_memory = || Error::OutOfMemory {
         vendor: Vendor::Host,
         operation: "mmap",
         requested: bytes,
-        free: None,
+        free: memory_line("MemAvailable:"),
         total: total_bytes(),
     };
     let bytes = bytes.checked_next_multiple_of(PAGE).ok_or_else(out_of_memory)?;
+    // A system that overcommits grants what it does not have, and ends the process at the touch.
+    if bytes >= LARGE && memory_line("MemAvailable:").is_some_and(|free| bytes as u64 > free) {
+        return Err(out_of_memory());
+    }
     let slack = if bytes >= HUGE_PAGE { HUGE_PAGE } else { 0 };
     let mapped = bytes.checked_add(slack).filter(|&mapped| mapped <= isize::MAX as usize);
     let mapped = mapped.ok_or_else(out_of_memory)?;
@@ -66,7 +73,12 @@ unsafe fn touch(address: NonNull<u8>, bytes: usize) {
 
 /// The memory of the machine, where the system says it in a file.
 pub(super) fn total_bytes() -> Option<u64> {
+    memory_line("MemTotal:")
+}
+
+/// A line of `/proc/meminfo`, which Linux has, in bytes.
+fn memory_line(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }

@@ -176,8 +176,9 @@ impl Room {
 
     /// Whether the room that ends at `end` is the last taken.
     pub(crate) fn is_last(&self, end: NonNull<u8>) -> bool {
+        // Where nothing was taken from the block, an address that equals its start is one past a neighbour.
         // SAFETY: `front` is within the block at `base`.
-        self.base.is_some_and(|base| unsafe { base.add(self.front) } == end)
+        self.front != 0 && self.base.is_some_and(|base| unsafe { base.add(self.front) } == end)
     }
 
     /// Takes scratch room from the back.

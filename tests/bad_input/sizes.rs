@@ -173,3 +173,21 @@ fn ranges_and_lengths_that_do_not_fit() {
     assert_eq!(view.slice(1..=2).unwrap().to_vec().unwrap(), [1, 2]);
     assert!(matches!(view.copy_to(&mut [0; 2]), Err(Error::LengthMismatch { .. })));
 }
+
+#[test]
+fn more_memory_than_the_machine_has_left_is_an_error_and_not_a_kill() {
+    let Some(total) = Executor::host().unwrap().device().unwrap().total_bytes else {
+        println!("skipped: this system does not say how much memory it has");
+        return;
+    };
+    let arena = Arena::host();
+    let bytes = usize::try_from(total).unwrap() - 4096;
+    match arena.reserve(bytes) {
+        Err(Error::OutOfMemory { requested, free: Some(free), total: Some(has), .. }) => {
+            assert_eq!((requested, has), (bytes.next_multiple_of(4096), total));
+            assert!(free < total);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(arena.stats().bytes_reserved, 0);
+}
