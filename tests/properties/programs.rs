@@ -105,7 +105,8 @@ fn programs_agree_with_the_model() {
             println!("    {times:8} {what}");
         }
         let small = MUST_MEET_UNDER_SMALL_LIMITS.iter().filter(|_| cfg!(device_arena_small_limits));
-        let unmet: Vec<_> = MUST_MEET.iter().chain(small).filter(|what| !report.met.contains_key(**what)).collect();
+        let unmet: Vec<_> =
+            MUST_MEET.iter().chain(small).filter(|what| !report.met.contains_key(**what)).collect();
         assert!(unmet.is_empty() || count < PROGRAMS, "{}: no program met {unmet:?}", subject.name());
     }
 }

@@ -37,9 +37,9 @@ fn options() -> impl Strategy<Value = Options> {
     let align = prop_oneof![20 => align, 1 => any::<u16>().prop_map(Align::Odd)];
     let first = prop_oneof![2 => Just(First::Default), 6 => (0..20u8).prop_map(First::Small)];
     let limit = prop_oneof![3 => Just(Limit::None), 1 => (0..40u8).prop_map(Limit::Small)];
-    let growth = prop_oneof![3 => Just(Growth::Geometric), 1 => Just(Growth::Capped), 2 => Just(Growth::Exact)];
-    let scrub =
-        prop_oneof![3 => Just(Scrub::Never), 1 => Just(Scrub::Zero), 2 => any::<u8>().prop_map(Scrub::Poison)];
+    let growth =
+        prop_oneof![3 => Just(Growth::Geometric), 1 => Just(Growth::Capped), 2 => Just(Growth::Exact)];
+    let scrub = prop_oneof![3 => Just(Scrub::Never), 1 => Just(Scrub::Zero), 2 => any::<u8>().prop_map(Scrub::Poison)];
     (align, first, limit, growth, scrub).prop_map(|(align, first, limit, growth, scrub)| Options {
         align,
         first,
@@ -82,7 +82,11 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn deferral() -> impl Strategy<Value = Deferral> {
     let ending = prop_oneof![4 => Just(Ending::Ok), 1 => Just(Ending::Err), 1 => Just(Ending::Panic)];
-    (bool::ANY, vec(step(), 0..4), ending).prop_map(|(early, steps, ending)| Deferral { early, steps, ending })
+    (bool::ANY, vec(step(), 0..4), ending).prop_map(|(early, steps, ending)| Deferral {
+        early,
+        steps,
+        ending,
+    })
 }
 
 fn release_how() -> impl Strategy<Value = Release> {
@@ -229,7 +233,10 @@ fn phrase() -> impl Strategy<Value = Vec<Op>> {
 
 /// Programs of one to some sixty operations.
 pub(crate) fn program() -> impl Strategy<Value = Program> {
-    (vec(new_arena(), 1..4), vec(phrase(), 1..PHRASES), bool::ANY).prop_map(|(arenas, phrases, arenas_go_first)| {
-        Program { ops: [arenas, phrases.concat()].concat(), arenas_go_first }
-    })
+    (vec(new_arena(), 1..4), vec(phrase(), 1..PHRASES), bool::ANY).prop_map(
+        |(arenas, phrases, arenas_go_first)| Program {
+            ops: [arenas, phrases.concat()].concat(),
+            arenas_go_first,
+        },
+    )
 }

@@ -214,7 +214,10 @@ pub enum Release {
 ///
 /// An operation with `over` holds what it names while the next `over` operations run.
 #[derive(Clone, Debug, PartialEq, Eq, Arbitrary)]
-#[allow(missing_docs, reason = "the operands are picks, flags that say `elsewhere` for another thread, and sizes")]
+#[allow(
+    missing_docs,
+    reason = "the operands are picks, flags that say `elsewhere` for another thread, and sizes"
+)]
 pub enum Op {
     /// Makes an executor.
     NewExecutor,

@@ -35,7 +35,10 @@ pub fn check_tape(data: &[u8]) -> Result<(), String> {
     let raw: Vec<u64> = if small {
         offsets.iter().map(|offset| u64::from(*offset)).collect()
     } else {
-        offsets.chunks_exact(8).map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap_or_default())).collect()
+        offsets
+            .chunks_exact(8)
+            .map(|chunk| u64::from_le_bytes(chunk.try_into().unwrap_or_default()))
+            .collect()
     };
     check_tape_of(bytes, &raw.iter().map(|raw| *raw as u32).collect::<Vec<_>>())?;
     check_tape_of(bytes, &raw.iter().map(|raw| *raw as i32).collect::<Vec<_>>())?;
@@ -61,7 +64,9 @@ pub fn check_tape_of<O: Offset + Debug>(bytes: &[u8], offsets: &[O]) -> Result<(
                 check_refusal(&error, wrong)?;
                 continue;
             }
-            (got, wrong) => return Err(format!("{offsets:?} over {} bytes: {got:?}, {wrong:?}", bytes.len())),
+            (got, wrong) => {
+                return Err(format!("{offsets:?} over {} bytes: {got:?}, {wrong:?}", bytes.len()));
+            }
         };
         check_items(&tape, &plain, bytes)?;
     }
@@ -113,7 +118,11 @@ fn check_owned(bytes: &[u8], offsets: &[u64]) -> Result<(), String> {
         }
         (Err(refused), Some(wrong)) => {
             check_refusal(&refused.error, wrong)?;
-            if refused.value == (bytes.to_vec(), offsets.to_vec()) { Ok(()) } else { Err("parts are lost".into()) }
+            if refused.value == (bytes.to_vec(), offsets.to_vec()) {
+                Ok(())
+            } else {
+                Err("parts are lost".into())
+            }
         }
         (got, wrong) => Err(format!("{offsets:?}: {got:?}, expected {wrong:?}")),
     }

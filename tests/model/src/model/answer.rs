@@ -12,17 +12,42 @@ pub(crate) enum Holder {
 /// A refusal, with the fields that the design promises.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    Stale { generation: u64, dropped: bool },
+    Stale {
+        generation: u64,
+        dropped: bool,
+    },
     Contended(Holder),
-    Pending { generation: u64 },
-    TooManyReaders { limit: u32 },
-    TooManyOutputs { limit: u32 },
+    Pending {
+        generation: u64,
+    },
+    TooManyReaders {
+        limit: u32,
+    },
+    TooManyOutputs {
+        limit: u32,
+    },
     SizeOverflow,
-    Alignment { alignment: usize, largest: usize },
-    OverLimit { requested: usize, reserved: usize, limit: usize },
-    OutOfMemory { requested: usize },
-    OutOfRange { start: usize, end: usize, len: usize },
-    LengthMismatch { expected: usize, actual: usize },
+    Alignment {
+        alignment: usize,
+        largest: usize,
+    },
+    OverLimit {
+        requested: usize,
+        reserved: usize,
+        limit: usize,
+    },
+    OutOfMemory {
+        requested: usize,
+    },
+    OutOfRange {
+        start: usize,
+        end: usize,
+        len: usize,
+    },
+    LengthMismatch {
+        expected: usize,
+        actual: usize,
+    },
     Panicked(String),
     AlreadyTaken,
     /// The error that a deferral of the program answers.
@@ -55,7 +80,9 @@ impl Answer {
             | Self::AlreadyTaken => Word::InvalidArgument,
             Self::Contended(_) => Word::Contended,
             Self::Pending { .. } => Word::Pending,
-            Self::TooManyReaders { .. } | Self::TooManyOutputs { .. } | Self::OverLimit { .. } => Word::OverLimit,
+            Self::TooManyReaders { .. } | Self::TooManyOutputs { .. } | Self::OverLimit { .. } => {
+                Word::OverLimit
+            }
             Self::OutOfMemory { .. } => Word::OutOfMemory,
             Self::Panicked(_) | Self::Scripted(_) => Word::Driver,
             Self::Other(_) => Word::Other,

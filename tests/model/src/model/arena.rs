@@ -127,6 +127,13 @@ impl Arena {
         }
     }
 
+    /// Whether the limit may forbid room for `asked` bytes.
+    pub(crate) fn may_be_refused(&self, asked: usize) -> bool {
+        let limited = self.settings.byte_limit != usize::MAX;
+        // Without a handle, nobody says what the arena has.
+        if self.alive { self.need.may_be_refused(&self.settings, asked) } else { limited }
+    }
+
     /// What the byte at `address` shows before it is written, if that is known.
     pub(crate) fn unwritten(&self, address: usize) -> Option<u8> {
         let known = !self.used_anywhere && !self.used_before.iter().any(|range| range.contains(&address));

@@ -8,8 +8,8 @@ mod work;
 use std::ops::Range;
 
 pub(crate) use self::answer::{Answer, Holder, Word};
-pub use self::arena::{LAST_GENERATION, MAX_OUTPUTS, MAX_READERS};
 pub(crate) use self::arena::{Arena, Phase, Settings};
+pub use self::arena::{LAST_GENERATION, MAX_OUTPUTS, MAX_READERS};
 pub(crate) use self::need::{Change, Need, Seen, room};
 pub(crate) use self::work::{Event, Task, Works};
 use crate::program::Type;
@@ -224,7 +224,7 @@ impl Model {
 
     /// Whether room at an address is nobody else's: of this call's outputs and scratch, and of every other arena.
     pub(crate) fn check_apart(&self, range: &Range<usize>) -> Result<(), String> {
-        let clash = |other: &Range<usize>| range.start < other.end && other.start < range.end;
+        let clash = |other: &Range<usize>| range.start.max(other.start) < range.end.min(other.end);
         for (at, arena) in self.arenas.iter().enumerate() {
             if let Some((other, whose)) = arena.live.iter().find(|(other, _)| clash(other)) {
                 return Err(format!("{range:x?} overlaps {other:x?} of {whose} in arena{at}"));

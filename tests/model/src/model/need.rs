@@ -143,7 +143,7 @@ impl Need {
     }
 
     /// Whether the limit may forbid room for `asked` bytes: a block of just that size would pass it.
-    pub(crate) fn may_be_refused(&self, settings: &Settings, asked: usize) -> bool {
+    pub(super) fn may_be_refused(&self, settings: &Settings, asked: usize) -> bool {
         self.reserved() + pages(asked) > settings.byte_limit && !self.surely_fits(asked)
     }
 
@@ -174,7 +174,10 @@ impl Need {
         self.check_change(settings, before, now, change)?;
         self.check_use(now, before)?;
         if now.reserved > settings.byte_limit as u64 {
-            return Err(format!("{} bytes are reserved, past the limit of {}", now.reserved, settings.byte_limit));
+            return Err(format!(
+                "{} bytes are reserved, past the limit of {}",
+                now.reserved, settings.byte_limit
+            ));
         }
         self.seen = now;
         (self.used, self.high_water) = (now.used, now.high_water);
@@ -191,7 +194,9 @@ impl Need {
         // The promise of the steady loop: no more than before, so nothing asked of the driver.
         if in_call && now.high_water <= self.granted && now.allocations != self.at_begin.allocations {
             let (granted, mark) = (self.granted, now.high_water);
-            return Err(format!("a call that took {mark} bytes at the most, of {granted} granted, allocated"));
+            return Err(format!(
+                "a call that took {mark} bytes at the most, of {granted} granted, allocated"
+            ));
         }
         Ok(())
     }
@@ -201,7 +206,10 @@ impl Need {
             return Err(format!("{} bytes are used, and the arena counts {}", self.used, now.used));
         }
         if self.exact_mark && now.high_water != self.high_water {
-            return Err(format!("the high-water mark is {}, and the arena says {}", self.high_water, now.high_water));
+            return Err(format!(
+                "the high-water mark is {}, and the arena says {}",
+                self.high_water, now.high_water
+            ));
         }
         if now.high_water < now.used || (before.high_water > now.high_water && self.high_water != 0) {
             return Err(format!("a high-water mark of {} after {before:?}: {now:?}", now.high_water));
@@ -209,9 +217,16 @@ impl Need {
         Ok(())
     }
 
-    fn check_change(&self, settings: &Settings, before: Seen, now: Seen, change: Change) -> Result<(), String> {
+    fn check_change(
+        &self,
+        settings: &Settings,
+        before: Seen,
+        now: Seen,
+        change: Change,
+    ) -> Result<(), String> {
         let limited = settings.byte_limit != usize::MAX;
-        let same = |a: Seen, b: Seen| (a.allocations, a.frees, a.reserved) == (b.allocations, b.frees, b.reserved);
+        let same =
+            |a: Seen, b: Seen| (a.allocations, a.frees, a.reserved) == (b.allocations, b.frees, b.reserved);
         let unchanged = same(before, now);
         let allocated = now.allocations - before.allocations;
         let grown = now.reserved.wrapping_sub(before.reserved) as usize;
@@ -219,13 +234,16 @@ impl Need {
         let plausible = match change {
             Change::None => unchanged,
             // A chain becomes one block that fits, or stays where the limit forbids that.
-            Change::Began if before.blocks() <= 1 => unchanged,
+            Change::Began if before.blocks() <= 1 && before.reserved >= before.high_water => unchanged,
             Change::Began => {
                 let replaced = allocated <= 1 && now.blocks() == 1 && now.reserved >= now.high_water;
                 replaced || limited && unchanged
             }
-            Change::BeganAndGrew => now.reserved >= now.high_water || limited && now.reserved >= now.used,
-            Change::Took { asked } => unchanged || kept && allocated == 1 && self.fits(settings, before, asked, grown),
+            // An alignment's allowance is counted whether or not it cost anything.
+            Change::BeganAndGrew => now.blocks() >= 1 || now.used == 0,
+            Change::Took { asked } => {
+                unchanged || kept && allocated == 1 && self.fits(settings, before, asked, grown)
+            }
             Change::Grew => unchanged || kept && allocated >= 1,
             Change::Reserved { bytes } => {
                 now.reserved as usize >= bytes && (unchanged || kept && allocated == 1 && grown >= bytes)

@@ -31,7 +31,9 @@ pub(super) fn answer(error: &Error) -> Answer {
             Answer::OverLimit { requested: *requested, reserved: *reserved, limit: *limit }
         }
         Error::OutOfMemory { requested, .. } => Answer::OutOfMemory { requested: *requested },
-        Error::OutOfRange { start, end, len, .. } => Answer::OutOfRange { start: *start, end: *end, len: *len },
+        Error::OutOfRange { start, end, len, .. } => {
+            Answer::OutOfRange { start: *start, end: *end, len: *len }
+        }
         Error::LengthMismatch { expected, actual, .. } => {
             Answer::LengthMismatch { expected: *expected, actual: *actual }
         }

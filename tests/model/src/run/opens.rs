@@ -29,15 +29,32 @@ impl Runner<'_> {
         asked: usize,
         got: Result<T, Error>,
     ) -> Checked<Option<T>> {
-        let (need, settings) = (&self.model.arenas[at].need, &self.model.arenas[at].settings);
-        let refused = matches!(got, Err(Error::OverLimit { .. }));
-        let expected = if refused && asked != 0 && need.may_be_refused(settings, asked) {
-            let (requested, limit) = (Need::least_request(asked), settings.byte_limit);
-            Err(Answer::OverLimit { requested, reserved: need.reserved(), limit })
-        } else {
-            Ok(())
+        let arena = &self.model.arenas[at];
+        let expected = match &got {
+            Err(error @ Error::OverLimit { .. }) if asked != 0 && arena.may_be_refused(asked) => {
+                Err(self.over_limit(at, Need::least_request(asked), error))
+            }
+            _ => Ok(()),
         };
         self.compare(expected, got)
+    }
+
+    /// The refusal that the limit of an arena makes of a request.
+    pub(super) fn over_limit(&self, at: usize, requested: usize, got: &Error) -> Answer {
+        let arena = &self.model.arenas[at];
+        let reserved = match got {
+            // Without a handle, nobody else says how much is reserved.
+            Error::OverLimit { reserved, .. } if !arena.alive => *reserved,
+            _ => arena.need.reserved(),
+        };
+        Answer::OverLimit { requested, reserved, limit: arena.settings.byte_limit }
+    }
+
+    /// The refusal of one output too many. Where something else is wrong as well, either may be said.
+    fn too_many<T>(&self, call: usize, got: &Result<T, Error>) -> Option<Answer> {
+        let full = self.model.calls[call].opened >= MAX_OUTPUTS;
+        let said = matches!(got, Err(Error::TooManyOutputs { .. }) | Ok(_));
+        (full && said).then_some(Answer::TooManyOutputs { limit: MAX_OUTPUTS })
     }
 
     /// Whether room for values is aligned as asked and nobody else's.
@@ -55,19 +72,26 @@ impl Runner<'_> {
         self.model.opens.push(Open { call, of, kind, address, alive: true });
     }
 
-    pub(super) fn output(&mut self, call: u8, of: Type, len: u16, how: Room, chain: &mut dyn Chain) -> Checked {
+    pub(super) fn output(
+        &mut self,
+        call: u8,
+        of: Type,
+        len: u16,
+        how: Room,
+        chain: &mut dyn Chain,
+    ) -> Checked {
         let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
         let (len, token, at) = (length(of, len), self.fresh_token(), self.model.calls[id].arena);
         self.say(format_args!("output{} = call{id}: {len} {of:?}, {how:?}", self.opens.len()));
         if of.align() > 4096 {
             let got = real::output(self.call(id, chain)?, of, len.min(1), Room::Plain, token);
-            let refused = Answer::Alignment { alignment: of.align(), largest: 4096 };
+            let alignment = Answer::Alignment { alignment: of.align(), largest: 4096 };
+            let refused = self.too_many(id, &got).unwrap_or(alignment);
             return self.compare(Err(refused), got).map(drop);
         }
         let got = real::output(self.call(id, chain)?, of, len, how, token);
         let bytes = len * of.size();
-        if self.model.calls[id].opened >= MAX_OUTPUTS {
-            let refused = Answer::TooManyOutputs { limit: MAX_OUTPUTS };
+        if let Some(refused) = self.too_many(id, &got) {
             return self.compare(Err(refused), got).map(drop);
         }
         let asked = room(&self.model.arenas[at].settings, bytes, of.align());
@@ -101,17 +125,22 @@ impl Runner<'_> {
         /// More than any process can map.
         const UNMAPPABLE: usize = 1 << 60;
         let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
-        let arena = self.model.arena_of(id);
-        let (reserved, limit) = (arena.need.reserved(), arena.settings.byte_limit);
+        let at = self.model.calls[id].arena;
         self.say(format_args!("call{id}: a huge output, overflows {overflows}"));
         let call = self.call(id, chain)?;
-        let (expected, got) = if overflows {
-            (Answer::SizeOverflow, call.output::<u64>(usize::MAX / 4).map(drop))
-        } else if limit == usize::MAX {
-            (Answer::OutOfMemory { requested: UNMAPPABLE }, call.output::<u8>(UNMAPPABLE).map(drop))
+        let got = if overflows {
+            call.output::<u64>(usize::MAX / 4).map(drop)
         } else {
-            let expected = Answer::OverLimit { requested: UNMAPPABLE, reserved, limit };
-            (expected, call.output::<u8>(UNMAPPABLE).map(drop))
+            call.output::<u8>(UNMAPPABLE).map(drop)
+        };
+        let too_many = self.too_many(id, &got);
+        let expected = match &got {
+            _ if too_many.is_some() => Answer::TooManyOutputs { limit: MAX_OUTPUTS },
+            _ if overflows => Answer::SizeOverflow,
+            Err(error) if self.model.arenas[at].settings.byte_limit != usize::MAX => {
+                self.over_limit(at, UNMAPPABLE, error)
+            }
+            _ => Answer::OutOfMemory { requested: UNMAPPABLE },
         };
         self.compare(Err(expected), got).map(drop)
     }
@@ -142,12 +171,14 @@ impl Runner<'_> {
         self.say(format_args!("writer{} = call{id}: {of:?}, capacity {capacity}", self.opens.len()));
         let got = real::writer(self.call(id, chain)?, of, capacity);
         if of.align() > 4096 {
-            let refused = Answer::Alignment { alignment: of.align(), largest: 4096 };
+            let alignment = Answer::Alignment { alignment: of.align(), largest: 4096 };
+            let refused = self.too_many(id, &got).unwrap_or(alignment);
             return self.compare(Err(refused), got).map(drop);
         }
-        if let Err(refused) = self.model.count_output(id) {
+        if let Some(refused) = self.too_many(id, &got) {
             return self.compare(Err(refused), got).map(drop);
         }
+        self.model.count_output(id).map_err(|answer| format!("{answer:?}"))?;
         let asked = room(&self.model.arenas[at].settings, capacity * of.size(), of.align());
         let Some(writer) = self.compare_room(at, asked, got)? else {
             self.model.close_output(id);

@@ -88,7 +88,8 @@ impl<T: Value> AnyOpen for Output<T> {
             }
             Write::Each(_) => self.fill_with(|i| all[i])?,
             Write::PanicAt(at) => {
-                let write = || self.fill_with(|i| if i == usize::from(at) { scripted_panic() } else { all[i] });
+                let write =
+                    || self.fill_with(|i| if i == usize::from(at) { scripted_panic() } else { all[i] });
                 return until_panic(write).transpose().map(|done| done.map(|()| len));
             }
             Write::Reserve(_) => self.copy_from_slice(&values::<T>(token, 0, len + 1))?,

@@ -141,7 +141,11 @@ impl Runner<'_> {
         self.model.arena_of(id).need.follow();
         self.model.arena_of(id).used_anywhere = true;
         self.report.meet("a step refused");
-        if plausible && word(error) == answer(error).word() { Ok(()) } else { Err(format!("a step failed: {error:?}")) }
+        if plausible && word(error) == answer(error).word() {
+            Ok(())
+        } else {
+            Err(format!("a step failed: {error:?}"))
+        }
     }
 
     fn count_step(&mut self, id: usize, step: Step) -> Checked {
@@ -216,7 +220,10 @@ impl Runner<'_> {
         let Some(at) = crate::model::pick(self.model.arenas.iter().map(free), arena) else { return Ok(()) };
         let mut steady = None;
         for round in 0..4 {
-            self.say(format_args!("round {round}: call{} = begin arena{at}, {steps:?}", self.model.calls.len()));
+            self.say(format_args!(
+                "round {round}: call{} = begin arena{at}, {steps:?}",
+                self.model.calls.len()
+            ));
             let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
             self.begun(at, arena.begin())?;
             self.settle()?;
@@ -236,9 +243,15 @@ impl Runner<'_> {
         }
         self.report.meet("steady loop");
         let unlimited = self.model.arenas[at].settings.byte_limit == usize::MAX;
-        let (Some(before), Some(arena)) = (steady.filter(|_| unlimited), &self.arenas[at]) else { return Ok(()) };
+        let (Some(before), Some(arena)) = (steady.filter(|_| unlimited), &self.arenas[at]) else {
+            return Ok(());
+        };
         let now = arena.stats();
         let asked = (now.allocations - before.allocations, now.frees - before.frees);
-        if asked == (0, 0) { Ok(()) } else { Err(format!("a steady loop allocated and freed {asked:?} blocks")) }
+        if asked == (0, 0) {
+            Ok(())
+        } else {
+            Err(format!("a steady loop allocated and freed {asked:?} blocks"))
+        }
     }
 }

@@ -35,7 +35,10 @@ impl Runner<'_> {
         let generation = self.model.calls[model.call].generation;
         let got = (view.len(), view.byte_len(), view.generation(), view.describe().device);
         if got != (len, model.bytes.len(), generation, -1) {
-            return Err(format!("a view of {got:?}, expected {:?}", (len, model.bytes.len(), generation, -1)));
+            return Err(format!(
+                "a view of {got:?}, expected {:?}",
+                (len, model.bytes.len(), generation, -1)
+            ));
         }
         self.note(&format!("view{}", self.views.len()));
         self.views.push(Some(view));

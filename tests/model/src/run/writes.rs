@@ -30,7 +30,13 @@ impl Runner<'_> {
         self.opens[at].as_deref().ok_or_else(|| format!("output{at} is lost"))
     }
 
-    fn wrote_fixed(&mut self, at: usize, what: Write, token: u64, got: Result<Option<usize>, Error>) -> Checked {
+    fn wrote_fixed(
+        &mut self,
+        at: usize,
+        what: Write,
+        token: u64,
+        got: Result<Option<usize>, Error>,
+    ) -> Checked {
         let len = self.real_open(at)?.len();
         let size = self.model.opens[at].of.size();
         let (expected, written) = match what {
@@ -142,7 +148,13 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn wrote_tape(&mut self, at: usize, what: Write, token: u64, got: Result<Option<usize>, Error>) -> Checked {
+    fn wrote_tape(
+        &mut self,
+        at: usize,
+        what: Write,
+        token: u64,
+        got: Result<Option<usize>, Error>,
+    ) -> Checked {
         let call = self.model.opens[at].call;
         let Kind::Tape { mut items, mut parts } = self.model.opens[at].kind.clone() else { return Ok(()) };
         let arena = self.model.arena_of(call);

@@ -1,0 +1,47 @@
+//! Programs on which the crate once left its promises, as the property found them.
+
+use device_arena_model::{
+    Align, Begin, First, Growth, Limit, Op, Options, Place, Program, Room, Scrub, Subject, Type, run,
+};
+
+fn arena(first: First) -> Op {
+    let (align, limit) = (Align::Power(0), Limit::None);
+    let options = Options { align, first, limit, growth: Growth::Geometric, scrub: Scrub::Never };
+    Op::NewArena { options, place: Place::Host }
+}
+
+fn begin() -> Op {
+    Op::Begin { arena: 0, how: Begin::Arena }
+}
+
+fn output(of: Type, len: u16) -> Op {
+    Op::Output { call: 0, of, len, room: Room::Plain }
+}
+
+fn hold(ops: Vec<Op>) {
+    run(&Subject::host(), &Program { ops, arenas_go_first: false }).unwrap();
+}
+
+/// The first call fits its block because its alignment cost nothing, while the high-water mark counts what it
+/// might have cost. The same outputs in another order are no more than that call took, and must find room.
+#[test]
+fn the_same_outputs_in_another_order_allocate_nothing() {
+    let wide = output(Type::Wide, 31);
+    let small = || output(Type::Byte, 64);
+    let all_dropped = || vec![Op::DropOpen { open: 0, elsewhere: false }; 5];
+    let finish = Op::Finish { call: 0, elsewhere: false };
+    let mut ops = vec![arena(First::Small(0)), begin(), wide.clone(), small(), small(), small(), small()];
+    ops.extend(all_dropped());
+    ops.extend([finish.clone(), begin(), small(), wide, small(), small(), small()]);
+    ops.extend(all_dropped());
+    ops.push(finish);
+    hold(ops);
+}
+
+/// An output beyond the most that a call can count is refused before it has taken room.
+#[test]
+#[cfg(device_arena_small_limits)]
+fn an_output_past_the_calls_limit_takes_no_room() {
+    let many = Op::ManyOutputs { call: 0, count: 1024 };
+    hold(vec![arena(First::Default), begin(), many, output(Type::Byte, 1)]);
+}
