@@ -9,8 +9,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Holder {
-    /// A call that has not finished, or whose outputs are still open.
+    /// A call that has not finished.
     Call,
+    /// An output of a call that has ended: it is neither published nor dropped.
+    Output,
     /// A call that was deferred and whose work has not passed.
     Deferred,
     /// This many read guards and exports.
@@ -23,6 +25,7 @@ impl std::fmt::Display for Holder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Call => f.write_str("a running call"),
+            Self::Output => f.write_str("an output of the last call that is neither published nor dropped"),
             Self::Deferred => f.write_str("deferred work"),
             Self::Readers(1) => f.write_str("1 reader"),
             Self::Readers(count) => write!(f, "{count} readers"),
@@ -35,7 +38,8 @@ impl std::fmt::Display for Holder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StaleReason {
-    /// A later call rewound the arena, the arena was trimmed, or the view's own call was dropped unfinished.
+    /// A later call rewound the arena, the arena was trimmed, or the view's own call was dropped unfinished. (The
+    /// generation moved; which of these moved it is not kept.)
     Rewound,
     /// The arena was dropped or closed.
     ArenaDropped,
@@ -44,7 +48,7 @@ pub enum StaleReason {
 impl std::fmt::Display for StaleReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Rewound => "its arena was rewound",
+            Self::Rewound => "a later call rewound its arena, or its own call was dropped unfinished",
             Self::ArenaDropped => "its arena was dropped",
         })
     }
@@ -53,7 +57,7 @@ impl std::fmt::Display for StaleReason {
 /// Everything that a function of this crate can refuse or fail with.
 ///
 /// Sizes are bytes and positions are elements unless the field says otherwise. After an error the arena is as it
-/// was before the call that failed.
+/// was before the function.
 ///
 /// ```
 /// use device_arena::{Arena, Error, Status};
@@ -77,7 +81,8 @@ pub enum Error {
         /// What made it stale.
         reason: StaleReason,
     },
-    /// Somebody else holds the arena. The refusal changed nothing.
+    /// Somebody else holds the arena. The refusal changed nothing. A call, an output or a guard that was forgotten
+    /// looks like one that is alive.
     #[error("{operation}: the arena is contended, held by {holder}")]
     Contended {
         /// What was refused.
@@ -134,7 +139,7 @@ pub enum Error {
         element_bytes: usize,
     },
     /// The alignment is no power of two, or larger than a block's own.
-    #[error("alignment {alignment} is not a power of two of at most {largest}")]
+    #[error("an alignment of {alignment} bytes is not a power of two of at most {largest}")]
     Alignment {
         /// What was asked for, in bytes.
         alignment: usize,
@@ -142,7 +147,7 @@ pub enum Error {
         largest: usize,
     },
     /// An option that the executor cannot honour.
-    #[error("{option} cannot be had: {reason}")]
+    #[error("the option `{option}` cannot be had: {reason}")]
     Option {
         /// The option's name.
         option: &'static str,
@@ -150,7 +155,9 @@ pub enum Error {
         reason: &'static str,
     },
     /// The byte limit of the arena's options.
-    #[error("{requested} more bytes pass the arena's limit: {reserved} of {limit} are reserved")]
+    #[error(
+        "a block of {requested} bytes exceeds the arena's limit of {limit}, of which {reserved} are reserved"
+    )]
     OverLimit {
         /// The bytes of the block that the limit forbids.
         requested: usize,

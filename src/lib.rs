@@ -15,6 +15,7 @@ mod arena;
 mod call;
 mod error;
 mod executor;
+mod panics;
 mod pointer;
 mod sync;
 mod tape;
@@ -22,7 +23,7 @@ mod trace;
 mod view;
 
 pub use arena::{Arena, ArenaDescription, ArenaOptions, ArenaStats, Growth, Placement, Residency, Scrub};
-pub use bytemuck::Pod;
+pub use bytemuck::{Pod, Zeroable};
 #[cfg(feature = "allocator-api2")]
 pub use call::HostAllocator;
 pub use call::{Call, Output, Scratch, TapeOutput, Writer};

@@ -40,7 +40,7 @@ fn collections_grow_beside_outputs() {
 
 #[test]
 fn a_lone_collection_grows_in_place_and_is_given_back() {
-    let arena = ArenaOptions::new().first_capacity(1 << 20).host().unwrap();
+    let arena = ArenaOptions::new().first_capacity(1 << 20).build_host().unwrap();
     let call = arena.begin().unwrap();
     let mut values = Vec::new_in(call.host().unwrap());
     values.push(0u64);
@@ -59,7 +59,7 @@ fn a_lone_collection_grows_in_place_and_is_given_back() {
 #[test]
 fn what_a_collection_left_is_zeroed_before_another_call_sees_it() {
     for growth in [Growth::Exact, Growth::default()] {
-        let arena = ArenaOptions::new().growth(growth).first_capacity(1).host().unwrap();
+        let arena = ArenaOptions::new().growth(growth).first_capacity(1).build_host().unwrap();
         for _ in 0..3 {
             let call = arena.begin().unwrap();
             let mut kept = Vec::new_in(call.host().unwrap());
@@ -81,7 +81,7 @@ fn what_a_collection_left_is_zeroed_before_another_call_sees_it() {
 
 #[test]
 fn layouts_that_cannot_be() {
-    let arena = ArenaOptions::new().byte_limit(1 << 16).scrub(Scrub::Zero).host().unwrap();
+    let arena = ArenaOptions::new().byte_limit(1 << 16).scrub(Scrub::Zero).build_host().unwrap();
     let call = arena.begin().unwrap();
     let allocator = call.host().unwrap();
     assert!(allocator.allocate(Layout::from_size_align(1, 8192).unwrap()).is_err());
@@ -118,7 +118,7 @@ proptest! {
     /// Allocations keep their bytes through moves, and never overlap another or an output.
     #[test]
     fn allocations_keep_their_bytes(programs in prop::collection::vec(steps(), 1..4)) {
-        let arena = ArenaOptions::new().first_capacity(1).host().unwrap();
+        let arena = ArenaOptions::new().first_capacity(1).build_host().unwrap();
         for steps in programs {
             let call = arena.begin().unwrap();
             let allocator = call.host().unwrap();

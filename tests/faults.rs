@@ -39,7 +39,7 @@ fn intact(views: &[View<u8>]) {
 #[test]
 fn a_failed_first_block_leaves_the_call_usable() {
     let (plan, executor) = subject();
-    let arena = options().executor(&executor).unwrap();
+    let arena = options().build(&executor).unwrap();
     let call = executor.begin(&arena).unwrap();
     plan.fail(Operation::Allocate, 0, 2);
     let refused = call.output::<u8>(100).unwrap_err();
@@ -54,7 +54,7 @@ fn a_failed_first_block_leaves_the_call_usable() {
 #[test]
 fn a_failed_large_block_falls_back_to_what_is_needed() {
     let (plan, executor) = subject();
-    let arena = ArenaOptions::new().first_capacity(1 << 20).executor(&executor).unwrap();
+    let arena = ArenaOptions::new().first_capacity(1 << 20).build(&executor).unwrap();
     plan.fail(Operation::Allocate, 0, 1);
     call(&executor, &arena, &[100]).unwrap();
     assert_eq!(arena.stats().bytes_reserved, 4096);
@@ -63,7 +63,7 @@ fn a_failed_large_block_falls_back_to_what_is_needed() {
 #[test]
 fn a_failed_growth_keeps_what_the_call_has() {
     let (plan, executor) = subject();
-    let arena = options().executor(&executor).unwrap();
+    let arena = options().build(&executor).unwrap();
     let running = executor.begin(&arena).unwrap();
     let first = running.output_from_slice(&[0u8; 4096]).unwrap();
     let mut writer = running.writer::<u8>().unwrap();
@@ -83,7 +83,7 @@ fn a_failed_growth_keeps_what_the_call_has() {
 #[test]
 fn a_failed_replacement_keeps_the_chain_and_goes_on() {
     let (plan, executor) = subject();
-    let arena = options().executor(&executor).unwrap();
+    let arena = options().build(&executor).unwrap();
     let sizes = [4096; 5];
     call(&executor, &arena, &sizes).unwrap();
     let chain = arena.stats();
@@ -105,7 +105,7 @@ fn a_failed_replacement_keeps_the_chain_and_goes_on() {
 fn a_failed_scrub_leaves_the_views_current() {
     let (plan, executor) = subject();
     for scrub in [Scrub::Zero, Scrub::Poison(7)] {
-        let arena = options().scrub(scrub).executor(&executor).unwrap();
+        let arena = options().scrub(scrub).build(&executor).unwrap();
         let views = call(&executor, &arena, &[10, 4096, 9000]).unwrap();
         let before = arena.stats();
         plan.fail(Operation::Rewind, 0, 1);
@@ -131,7 +131,7 @@ fn a_failed_scrub_leaves_the_views_current() {
 #[test]
 fn a_failed_poison_of_a_fresh_block_frees_it() {
     let (plan, executor) = subject();
-    let arena = options().scrub(Scrub::Poison(7)).executor(&executor).unwrap();
+    let arena = options().scrub(Scrub::Poison(7)).build(&executor).unwrap();
     let running = executor.begin(&arena).unwrap();
     plan.fail(Operation::Rewind, 0, 1);
     assert!(matches!(running.output::<u8>(10), Err(Error::Driver { .. })));
@@ -143,7 +143,7 @@ fn a_failed_poison_of_a_fresh_block_frees_it() {
 #[test]
 fn a_block_that_is_not_taken_back_is_counted_and_tried_again() {
     let (plan, executor) = subject();
-    let arena = options().executor(&executor).unwrap();
+    let arena = options().build(&executor).unwrap();
     call(&executor, &arena, &[4096; 3]).unwrap();
     plan.fail(Operation::Free, 0, 1);
     intact(&call(&executor, &arena, &[4096; 3]).unwrap());
@@ -163,7 +163,7 @@ fn a_block_that_is_not_taken_back_is_counted_and_tried_again() {
 #[test]
 fn a_failed_free_in_drop_is_counted_and_raised_nowhere() {
     let (plan, executor) = subject();
-    let arena = options().executor(&executor).unwrap();
+    let arena = options().build(&executor).unwrap();
     let views = call(&executor, &arena, &[1]).unwrap();
     plan.fail(Operation::Free, 0, 1);
     drop(arena);
@@ -272,7 +272,7 @@ fn an_executor_without_a_stream_is_an_error() {
 
 /// A life of an arena that meets every operation; every step may fail, and then the next goes on.
 fn life(plan: &FaultPlan, executor: &Executor) {
-    let arena = options().scrub(Scrub::Zero).executor(executor).unwrap();
+    let arena = options().scrub(Scrub::Zero).build(executor).unwrap();
     for round in 0..4usize {
         if let Ok(views) = call(executor, &arena, &[3000 * round + 1, 5000, 64]) {
             intact(&views);
@@ -281,7 +281,7 @@ fn life(plan: &FaultPlan, executor: &Executor) {
         let _ = arena.reserve(20_000 * round);
         let soon = executor.defer(&arena, move |call| Ok(call.output_from_slice(&[1u8; 9000])?.publish()));
         if let Ok(soon) = soon {
-            let _ = executor.wait_for(&soon);
+            let _ = executor.order_after(&soon);
             if let Ok(view) = soon.wait() {
                 let _ = view.read().map(|guard| assert_eq!(*guard, [1; 9000]));
             }

@@ -1,12 +1,12 @@
 //! A point in a host queue's work: a flag, and whom to tell once it is set.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use crate::backend::HostWork;
 use crate::error::{Error, Result};
+use crate::panics::contain;
 
 /// An event of a host queue. Clones are the same event.
 #[derive(Debug, Clone, Default)]
@@ -56,9 +56,7 @@ impl HostEvent {
         self.0.passed.notify_all();
         for work in then {
             // A waker is the user's code; what stands behind it must not suffer.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
-                std::mem::forget(payload);
-            }
+            contain(work);
         }
     }
 

@@ -36,7 +36,10 @@ fn check_ordinal(ordinal: u32) -> Result<()> {
     if ordinal == 0 {
         return Ok(());
     }
-    Err(Error::Unavailable { vendor: Vendor::Host, detail: format!("ordinal {ordinal} of 1 host") })
+    Err(Error::Unavailable {
+        vendor: Vendor::Host,
+        detail: format!("there is no ordinal {ordinal}, the host is ordinal 0"),
+    })
 }
 
 impl Backend for Host {

@@ -4,13 +4,13 @@ use std::any::Any;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle, ThreadId};
 
 use super::event::HostEvent;
 use crate::backend::{HostWork, Vendor};
 use crate::error::{Error, Refused, Result};
+use crate::panics::contain;
 
 /// A queue of host work in order.
 #[derive(Debug)]
@@ -80,10 +80,7 @@ impl Queue {
                 drop(state);
                 // Work that came through `Executor::defer` catches its own panics and reports them; whatever
                 // else panics must not take the queue with it.
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
-                    // Its drop could panic as well.
-                    std::mem::forget(payload);
-                }
+                contain(work);
                 state = self.state();
                 state.running = false;
             } else if state.closed {

@@ -20,7 +20,7 @@ pub(crate) use self::state::{Phase, ReadRefusal};
 pub use self::stats::ArenaStats;
 use crate::backend::{AnyBackend, Backend, Vendor};
 use crate::call::Call;
-use crate::error::{Error, Refused, Result};
+use crate::error::{Error, Holder, Refused, Result};
 use crate::executor::Executor;
 use crate::sync::{AtomicPtr, Ordering};
 use crate::trace::event;
@@ -76,7 +76,6 @@ impl ArenaDescription {
 /// assert_eq!(arena.stats().allocations, 1);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Arena {
     /// The core of the current state. Those before it live as long as the arena, so that whatever was loaded
     /// here stays valid while the arena is borrowed.
@@ -124,7 +123,13 @@ impl Arena {
     /// changes nothing. [`Error::Driver`] where a scrub fails; the views of the call before are current then.
     #[inline]
     pub fn begin(&self) -> Result<Call> {
-        self.try_begin().inspect_err(|error| self.count_refusal(error))
+        self.begin_as("begin")
+    }
+
+    /// Begins a call for the function that the error should name.
+    #[inline]
+    pub(crate) fn begin_as(&self, operation: &'static str) -> Result<Call> {
+        self.try_begin(operation).inspect_err(|error| self.count_refusal(error))
     }
 
     /// Begins a call on the calling thread, and waits for the arena to be free for `timeout` at most.
@@ -135,7 +140,7 @@ impl Arena {
     pub fn begin_timeout(&self, timeout: Duration) -> Result<Call> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
-            let error = match self.try_begin() {
+            let error = match self.try_begin("begin_timeout") {
                 Err(error @ Error::Contended { .. }) => error,
                 outcome => return outcome,
             };
@@ -185,8 +190,8 @@ impl Arena {
     }
 
     #[inline]
-    fn try_begin(&self) -> Result<Call> {
-        let (core, word) = self.lease(false, "begin")?;
+    fn try_begin(&self, operation: &'static str) -> Result<Call> {
+        let (core, word) = self.lease(false, operation)?;
         if word.phase() == Phase::Starting {
             return self.begin_slowly(core);
         }
@@ -249,7 +254,8 @@ impl Arena {
     }
 
     /// Makes sure that the next call can take `bytes` bytes without asking the driver: outputs rounded up to the
-    /// alignment each, and scratch. Views of the last call stay current.
+    /// alignment each, and scratch. Views of the last call stay current, so the blocks that there are stay too, and
+    /// count against the byte limit; [`trim`](Self::trim) gives them back.
     ///
     /// # Errors
     ///
@@ -279,7 +285,11 @@ impl Arena {
     /// [`Error::Contended`], and then nothing has changed. [`Error::Driver`] where the driver does not take a
     /// block back: it stays counted as reserved, is never used again, and is tried again at the next chance.
     pub fn trim(&self) -> Result<usize> {
-        let core = self.start("trim")?;
+        self.trim_as("trim")
+    }
+
+    fn trim_as(&self, operation: &'static str) -> Result<usize> {
+        let core = self.start(operation)?;
         // SAFETY: the lease is started, and every output is closed.
         let core = unsafe { self.advance(core) };
         // SAFETY: the lease keeps the core.
@@ -306,7 +316,7 @@ impl Arena {
     /// the arena comes back with it, and can be closed again.
     pub fn close(self) -> Result<usize, Refused<Self>> {
         let waited = self.wait_for_deferred();
-        match waited.and_then(|()| self.trim()) {
+        match waited.and_then(|()| self.trim_as("close")) {
             Ok(bytes) => Ok(bytes),
             Err(error) => Err(Refused::new(error, self)),
         }
@@ -322,6 +332,20 @@ impl Arena {
             }
             core.wait_until_free(Duration::from_secs(1))?;
         }
+    }
+
+    /// Who would keep a begin away now; nobody, where it would go ahead. Another thread can change that at any
+    /// time.
+    #[must_use]
+    pub fn holder(&self) -> Option<Holder> {
+        let word = self.core().state.load();
+        (!word.is_free()).then(|| word.holder())
+    }
+
+    /// The generation of the last call. It starts again where the generations of one state are used up.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.core().state.load().generation()
     }
 
     /// Where the outputs are.
@@ -341,6 +365,24 @@ impl Arena {
     #[must_use]
     pub fn stats(&self) -> ArenaStats {
         self.core().counters.read()
+    }
+}
+
+/// As [`Arena::host`].
+impl Default for Arena {
+    fn default() -> Self {
+        Self::host()
+    }
+}
+
+impl std::fmt::Debug for Arena {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Arena")
+            .field("description", &self.describe())
+            .field("generation", &self.generation())
+            .field("holder", &self.holder())
+            .field("stats", &self.stats())
+            .finish()
     }
 }
 

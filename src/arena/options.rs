@@ -73,7 +73,7 @@ impl Scrub {
 ///     .byte_limit(1 << 30)
 ///     .growth(Growth::Exact)
 ///     .scrub(Scrub::Poison(0xA5))
-///     .host()?;
+///     .build_host()?;
 /// assert_eq!(arena.stats().bytes_reserved, 0); // nothing is allocated yet
 /// # Ok::<(), device_arena::Error>(())
 /// ```
@@ -116,14 +116,16 @@ impl ArenaOptions {
         self
     }
 
-    /// The least size of the first block.
+    /// The least size of the first block, where the limit and the system grant it.
     #[must_use]
     pub fn first_capacity(mut self, bytes: usize) -> Self {
         self.first_capacity = bytes;
         self
     }
 
-    /// The most bytes that the arena may have reserved from the driver at any instant.
+    /// The most bytes that the arena may have reserved from the driver at any instant. Blocks are whole pages (4096
+    /// on the host), and a call that outgrows its block has both for the rest of it; where that passes the limit, the
+    /// output is refused, and the next call begins with one block that would have held it.
     #[must_use]
     pub fn byte_limit(mut self, bytes: usize) -> Self {
         self.byte_limit = bytes;
@@ -156,26 +158,29 @@ impl ArenaOptions {
     /// # Errors
     ///
     /// [`Error::Alignment`], and [`Error::Option`] for a device's placement.
-    pub fn host(self) -> Result<Arena> {
-        self.build(AnyBackend::Host(crate::backend::Host))
+    pub fn build_host(self) -> Result<Arena> {
+        self.build_on(AnyBackend::Host(crate::backend::Host))
     }
 
     /// An arena for the calls of `executor`. Nothing is allocated yet.
     ///
     /// # Errors
     ///
-    /// As [`host`](Self::host).
-    pub fn executor(self, executor: &Executor) -> Result<Arena> {
-        self.build(executor.backend().clone())
+    /// As [`build_host`](Self::build_host).
+    pub fn build(self, executor: &Executor) -> Result<Arena> {
+        self.build_on(executor.backend().clone())
     }
 
-    fn build(mut self, backend: AnyBackend) -> Result<Arena> {
+    fn build_on(mut self, backend: AnyBackend) -> Result<Arena> {
         let largest = backend.block_alignment();
         if !self.alignment.is_power_of_two() || self.alignment > largest {
             return Err(Error::Alignment { alignment: self.alignment, largest });
         }
         if self.placement == Some(Placement::Device) {
-            return Err(Error::Option { option: "placement", reason: "the host is no device" });
+            return Err(Error::Option {
+                option: "placement",
+                reason: "this executor is the host, which has no device memory",
+            });
         }
         self.alignment = self.alignment.max(backend.output_alignment());
         Ok(Arena::from_parts(backend, self))

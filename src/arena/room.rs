@@ -85,6 +85,8 @@ pub(crate) struct Room {
     reserved: usize,
     /// The length of the chain that the driver or the limit kept from being replaced.
     kept: usize,
+    /// What a call wanted to have at once when the limit kept it from growing; zero if none was.
+    refused: usize,
     /// Blocks that the driver did not take back. They are never used again, and tried again.
     stuck: Vec<Block>,
 }
@@ -253,7 +255,7 @@ impl Room {
 
     #[inline]
     fn count(&mut self, counters: &Counters) {
-        let used = self.taken + self.scratch;
+        let used = self.used();
         counters.used(used);
         if used > self.high_water {
             self.high_water = used;
@@ -272,8 +274,19 @@ impl Room {
         let next = match next {
             Some(next) => next,
             None => {
-                let sizes = self.sizes(&source.options, asked + allowance(align, source));
-                self.allocate(source, counters, sizes)?;
+                let asked = asked.saturating_add(allowance(align, source));
+                let fits_alone = !self.exceeds_alone(source, asked);
+                if fits_alone && self.is_untouched() && self.exceeds(source, asked) {
+                    // Nobody has room of this call in the blocks that are in the way.
+                    self.free_chain(source, counters);
+                }
+                let sizes = self.sizes(&source.options, asked);
+                self.allocate(source, counters, sizes).inspect_err(|error| {
+                    let wanted = self.used().saturating_add(asked);
+                    if matches!(error, Error::OverLimit { .. }) && !self.exceeds_alone(source, wanted) {
+                        self.refused = wanted;
+                    }
+                })?;
                 self.chain.len() - 1
             }
         };
@@ -282,16 +295,45 @@ impl Room {
         Ok(())
     }
 
+    /// Whether the running call has nothing from any block: neither taken, nor given back and shown.
+    fn is_untouched(&self) -> bool {
+        self.current == 0 && self.front == 0 && self.front_mark == 0 && self.back_mark == self.capacity
+    }
+
+    /// Whether the limit forbids `bytes` more.
+    fn exceeds(&self, source: &Source, bytes: usize) -> bool {
+        let total =
+            round_up(bytes, source.backend.block_alignment()).and_then(|b| b.checked_add(self.reserved));
+        total.is_none_or(|total| total > source.options.byte_limit)
+    }
+
+    /// Whether the limit forbids a lone block of `bytes`.
+    fn exceeds_alone(&self, source: &Source, bytes: usize) -> bool {
+        let block = round_up(bytes, source.backend.block_alignment());
+        block.is_none_or(|block| block > source.options.byte_limit)
+    }
+
+    fn used(&self) -> usize {
+        self.taken.saturating_add(self.scratch)
+    }
+
+    /// Frees every block. What fails is counted, and tried again the next time.
+    fn free_chain(&mut self, source: &Source, counters: &Counters) {
+        while !self.chain.is_empty() {
+            let _ = self.free_last(source, counters);
+        }
+        self.kept = 0;
+        self.enter_block(0);
+    }
+
     /// The sizes to try for a new block that must hold `asked` bytes, best first.
     fn sizes(&self, options: &ArenaOptions, asked: usize) -> [usize; 2] {
         let best = match options.growth {
             Growth::Exact => asked,
-            Growth::Geometric { .. } => {
-                let so_far = self.taken.saturating_add(self.scratch);
-                so_far.saturating_add(asked).max(self.step(options.growth))
-            }
+            Growth::Geometric { .. } => self.used().saturating_add(asked).max(self.step(options.growth)),
         };
-        let first = if self.chain.is_empty() { options.first_capacity } else { 0 };
+        // The first block is made for what calls were known to need, where it was freed for the limit's sake.
+        let first = if self.chain.is_empty() { options.first_capacity.max(self.high_water) } else { 0 };
         [best.max(first), asked]
     }
 
@@ -334,11 +376,11 @@ impl Room {
     }
 
     fn allocate_one(&mut self, source: &Source, bytes: usize) -> Result<Block> {
-        let limit = source.options.byte_limit;
+        let exceeds = self.exceeds(source, bytes);
         let bytes = round_up(bytes, source.backend.block_alignment()).ok_or_else(|| overflow(bytes))?;
-        let over = Error::OverLimit { requested: bytes, reserved: self.reserved, limit };
-        if self.reserved.checked_add(bytes).is_none_or(|total| total > limit) {
-            return Err(over);
+        if exceeds {
+            let limit = source.options.byte_limit;
+            return Err(Error::OverLimit { requested: bytes, reserved: self.reserved, limit });
         }
         if self.chain.try_reserve(1).and_then(|()| self.stuck.try_reserve(self.chain.len() + 1)).is_err() {
             let vendor = crate::backend::Vendor::Host;
@@ -393,6 +435,7 @@ impl Room {
     #[inline]
     pub(crate) fn needs_attention(&self, source: &Source) -> bool {
         self.is_outgrown()
+            || self.refused != 0
             || source.options.scrub.value().is_some() && self.wrote()
             || self.chain.iter().any(|link| !link.uninit.is_empty())
     }
@@ -405,8 +448,12 @@ impl Room {
             || self.chain.iter().any(marked)
     }
 
+    /// Whether one block should take the chain's place: there are several, or the one there is would not hold the
+    /// same outputs in another order, which may cost more padding.
     fn is_outgrown(&self) -> bool {
-        self.chain.len() > 1 && self.chain.len() != self.kept
+        (self.chain.len() > 1 || self.high_water > self.capacity)
+            && self.chain.len() != self.kept
+            && !self.chain.is_empty()
     }
 
     /// Makes every byte free again. The caller holds the lease alone.
@@ -488,7 +535,14 @@ impl Room {
     pub(crate) fn finish_rewind(&mut self, source: &Source, counters: &Counters, stays: Option<usize>) {
         // What fails is counted, and tried again the next time.
         let _ = self.free_stuck(source, counters);
-        if let Some(stays) = stays {
+        let wanted = std::mem::take(&mut self.refused);
+        if wanted > self.largest() {
+            // One block that holds what the limit refused, for which the others must go first. The next output
+            // makes it: nothing is left to fall back to here, and nothing of the last call's is shown any more.
+            self.free_chain(source, counters);
+            self.high_water = self.high_water.max(wanted);
+            counters.high_water(self.high_water);
+        } else if let Some(stays) = stays {
             self.chain.swap(0, stays);
             while self.chain.len() > 1 {
                 let _ = self.free_last(source, counters);
@@ -524,6 +578,7 @@ impl Room {
     /// next occasion; the error is the driver's.
     pub(crate) fn free_all(&mut self, source: &Source, counters: &Counters) -> Result<usize> {
         let before = self.reserved;
+        self.refused = 0;
         let mut outcome = self.free_stuck(source, counters);
         while !self.chain.is_empty() {
             outcome = outcome.and(self.free_last(source, counters));

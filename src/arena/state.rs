@@ -138,6 +138,11 @@ impl Word {
     }
 
     #[inline]
+    pub(crate) fn with_reader(self) -> Self {
+        Self(self.0 + READER)
+    }
+
+    #[inline]
     pub(crate) fn without_reader(self) -> Self {
         Self(self.0 - READER)
     }
@@ -151,7 +156,8 @@ impl Word {
     /// Who keeps a begin away.
     pub(crate) fn holder(self) -> Holder {
         match self.phase() {
-            Phase::Running | Phase::Ended => Holder::Call,
+            Phase::Running => Holder::Call,
+            Phase::Ended => Holder::Output,
             Phase::Deferred => Holder::Deferred,
             Phase::Starting | Phase::Retired => Holder::Begin,
             Phase::Idle => Holder::Readers(self.readers()),
@@ -233,12 +239,23 @@ impl State {
             if word.readers() == MAX_READERS {
                 return Err(ReadRefusal::TooMany);
             }
-            let next = word.0 + READER;
-            match self.0.compare_exchange_weak(word.0, next, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Ok(()),
-                Err(seen) => word = Word(seen),
+            match self.change(word, word.with_reader()) {
+                Ok(()) => return Ok(()),
+                Err(seen) => word = seen,
             }
         }
+    }
+
+    /// Counts a reader beside the lease's holder, who is the caller.
+    pub(crate) fn read_as_holder(&self) -> Result<(), ReadRefusal> {
+        let mut word = self.load();
+        while word.readers() < MAX_READERS {
+            match self.change(word, word.with_reader()) {
+                Ok(()) => return Ok(()),
+                Err(seen) => word = seen,
+            }
+        }
+        Err(ReadRefusal::TooMany)
     }
 
     /// Marks that somebody waits for the word to be free, unless it is.
@@ -258,11 +275,11 @@ impl Word {
     /// Whether a view of `generation` can be read. Stale comes before every other refusal.
     #[inline]
     pub(crate) fn readable(self, generation: u64) -> Result<(), ReadRefusal> {
-        if self.generation() != generation || self.phase() == Phase::Retired {
-            return Err(ReadRefusal::Stale(StaleReason::Rewound));
-        }
         if self.is_closed() {
             return Err(ReadRefusal::Stale(StaleReason::ArenaDropped));
+        }
+        if self.generation() != generation || self.phase() == Phase::Retired {
+            return Err(ReadRefusal::Stale(StaleReason::Rewound));
         }
         match self.phase() {
             Phase::Idle | Phase::Ended => Ok(()),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// ```
 /// use device_arena::ArenaOptions;
 ///
-/// let arena = ArenaOptions::new().first_capacity(4096).byte_limit(8192).host()?;
+/// let arena = ArenaOptions::new().first_capacity(4096).byte_limit(8192).build_host()?;
 /// let call = arena.begin()?;
 /// let kept = call.output::<u8>(1000)?.publish();
 /// if let Err(error) = call.output::<u8>(1 << 20) {
@@ -33,7 +33,7 @@ pub struct ArenaStats {
     pub bytes_used: u64,
     /// The most that any call had taken at once since the arena was made or trimmed.
     pub bytes_high_water: u64,
-    /// Calls begun.
+    /// Rewinds: each call begun is one.
     pub rewinds: u64,
     /// Begins, reserves and trims refused as contended.
     pub refused_begins: u64,

@@ -21,9 +21,11 @@ pub use self::tape_output::TapeOutput;
 pub use self::writer::Writer;
 use crate::arena::{ArenaDescription, Core, CoreRef, MAX_OUTPUTS, Residency, Room};
 use crate::backend::Event;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, StaleReason};
+use crate::view::{Export, View};
 
-/// The exclusive use of an arena, from `begin` to [`finish`](Self::finish).
+/// The exclusive use of an arena, from `begin` to [`finish`](Self::finish). It may move to another thread, and is used
+/// by one at a time; its outputs may be filled by several.
 ///
 /// A call that is dropped unfinished is abandoned: its views are stale at once. Outputs may outlive their call;
 /// the arena is contended until the last of them is published or dropped. A call that is forgotten leaves its
@@ -45,6 +47,7 @@ use crate::error::{Error, Result};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "a call that is dropped unfinished is abandoned, and its views are stale"]
 pub struct Call {
     core: NonNull<Core>,
     generation: u64,
@@ -99,6 +102,35 @@ impl Call {
         Ok(())
     }
 
+    /// Holds a view that this call published, past the call's end: no begin of another thread can come between the
+    /// end of the call and the first read. This is how a verb gives its result to a caller who shares the arena with
+    /// other threads, and how deferred work does.
+    ///
+    /// ```
+    /// # use device_arena::{Arena, Error, Executor};
+    /// # let executor = Executor::host()?;
+    /// # let arena = Arena::new(&executor);
+    /// let soon = executor.defer(&arena, |call| {
+    ///     let view = call.output_from_slice(&[1u8, 2, 3])?.publish();
+    ///     call.export(&view)
+    /// })?;
+    /// let values = soon.wait()?; // the arena is held from the begin of the call to the drop of the values
+    /// assert!(matches!(arena.begin(), Err(Error::Contended { .. })));
+    /// assert_eq!(*values, [1, 2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`] for a view of another call; [`Error::Device`] for memory that the host does not reach;
+    /// [`Error::TooManyReaders`].
+    pub fn export<T: Pod>(&self, view: &View<T>) -> Result<Export<T>> {
+        if !view.is_of(self.core, self.generation) {
+            return Err(Error::Stale { generation: view.generation(), reason: StaleReason::Rewound });
+        }
+        view.export_as_holder()
+    }
+
     #[inline]
     pub(crate) fn end(self) {
         let this = ManuallyDrop::new(self);
@@ -151,6 +183,8 @@ impl Call {
         let Some(bytes) = len.checked_mul(size_of::<T>()) else {
             return Err(size_overflow::<T>("output", len));
         };
+        // First, so that one that is refused has taken no room.
+        let hold = self.open()?;
         let address = if bytes == 0 {
             self.core().source.check_alignment(align_of::<T>())?;
             NonNull::dangling()
@@ -158,7 +192,7 @@ impl Call {
             self.with_room(|core, room| room.take(&core.source, &core.counters, bytes, align_of::<T>()))?
                 .cast()
         };
-        Ok(Output::new(self.open()?, address, len))
+        Ok(Output::new(hold, address, len))
     }
 
     /// An output that holds a copy of `values`.

@@ -11,7 +11,7 @@ use crate::view::View;
 /// Room in an arena that the running call may write: `len` values, in one piece, aligned to the arena's alignment.
 ///
 /// It holds no borrow of the call, so several can be open at once and be filled on several threads. Dropped
-/// without being published, it leaves nothing.
+/// without being published, it leaves nothing to be read; its room stays taken until the arena is rewound.
 ///
 /// ```
 /// use device_arena::Arena;
@@ -29,6 +29,7 @@ use crate::view::View;
 /// # Ok::<(), device_arena::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "an output that is dropped leaves nothing to be read"]
 pub struct Output<T: Pod> {
     hold: Hold,
     address: NonNull<T>,

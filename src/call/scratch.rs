@@ -59,7 +59,6 @@ pub(super) fn scope<R>(call: &Call, work: impl for<'s> FnOnce(&mut Scratch<'s>) 
 
 impl<'s> Scratch<'s> {
     /// The call, to open outputs from.
-    #[must_use]
     pub fn call(&self) -> &'s Call {
         self.call
     }
@@ -68,7 +67,7 @@ impl<'s> Scratch<'s> {
     ///
     /// # Errors
     ///
-    /// As [`Call::output`], and [`Error::Device`] where the host can't write.
+    /// As [`Call::output`], and [`Error::Device`](crate::Error::Device) where the host can't write.
     // Each call hands out other room, so the borrow need not last as long as the room does.
     pub fn take<T: Pod>(&mut self, len: usize) -> Result<&'s mut [T]> {
         let core = self.call.core();

@@ -24,6 +24,7 @@ use crate::view::PublishedTape;
 /// # Ok::<(), device_arena::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "a tape output that is dropped leaves nothing to be read"]
 pub struct TapeOutput {
     offsets: Writer<u64>,
     bytes: Writer<u8>,

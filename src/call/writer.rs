@@ -32,6 +32,7 @@ use crate::view::View;
 /// # Ok::<(), device_arena::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "a writer that is dropped leaves nothing to be read"]
 pub struct Writer<T: Pod> {
     hold: ManuallyDrop<Hold>,
     address: NonNull<T>,
@@ -215,6 +216,18 @@ impl<T: Pod> Writer<T> {
         // SAFETY: this writer is counted, and does not come back.
         unsafe { core.room.close_writer() };
         hold
+    }
+}
+
+/// Writes bytes, all or none. A refused write is an [`Error`] within the [`std::io::Error`].
+impl std::io::Write for Writer<u8> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.extend_from_slice(bytes).map_err(std::io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Deferred calls: their results, and how to wait for them.
 
-use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -12,6 +11,7 @@ use crate::arena::CoreRef;
 use crate::backend::{AnyBackend, Backend, Event, Stream};
 use crate::call::Call;
 use crate::error::{Error, Refused, Result};
+use crate::panics;
 
 /// The outcome of a deferred call, once its work has passed. Dropping it does not end the work: the arena is held
 /// until it has passed all the same.
@@ -39,6 +39,7 @@ use crate::error::{Error, Refused, Result};
 /// }
 /// ```
 #[derive(Debug)]
+#[must_use = "the outcome of the work is found here alone"]
 pub struct Deferred<R> {
     backend: AnyBackend,
     event: Event,
@@ -103,17 +104,11 @@ fn perform<R>(mut call: Call, work: impl FnOnce(&mut Call) -> Result<R>) -> Resu
         }
         Ok(Err(error)) => Err(error),
         Err(payload) => {
-            let message = message(payload.as_ref());
-            // Its drop could panic as well.
-            std::mem::forget(payload);
+            let message = panics::message(payload.as_ref());
+            panics::discard(payload);
             Err(Error::Panicked { message })
         }
     }
-}
-
-fn message(payload: &(dyn Any + Send)) -> String {
-    let text = payload.downcast_ref::<&str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)").into()
 }
 
 /// Leaves `call` to the work that is in the stream now.

@@ -105,8 +105,7 @@ impl Executor {
     /// As [`Arena::begin`]; [`Error::WrongExecutor`](crate::Error::WrongExecutor) for an arena of another
     /// executor's device. A host arena serves every host executor.
     pub fn begin(&self, arena: &Arena) -> Result<Call> {
-        arena.check_vendor("begin", self.vendor())?;
-        arena.begin()
+        self.begin_as("begin", arena)
     }
 
     /// Begins a call, and waits for the arena to be free for `timeout` at most.
@@ -115,8 +114,13 @@ impl Executor {
     ///
     /// As [`begin`](Self::begin), once the time is up.
     pub fn begin_timeout(&self, arena: &Arena, timeout: Duration) -> Result<Call> {
-        arena.check_vendor("begin", self.vendor())?;
+        arena.check_vendor("begin_timeout", self.vendor())?;
         arena.begin_timeout(timeout)
+    }
+
+    fn begin_as(&self, operation: &'static str, arena: &Arena) -> Result<Call> {
+        arena.check_vendor(operation, self.vendor())?;
+        arena.begin_as(operation)
     }
 
     /// Runs `work` in the stream's order: on the host's worker; on a device at once, where it only queues. It owns
@@ -135,7 +139,7 @@ impl Executor {
         R: Send + 'static,
         W: FnOnce(&mut Call) -> Result<R> + Send + 'static,
     {
-        deferred::run(&self.0.backend, &self.0.stream, || self.begin(arena), work)
+        deferred::run(&self.0.backend, &self.0.stream, || self.begin_as("defer", arena), work)
     }
 
     /// Leaves a call to the work that is queued here now: it is held until that has passed, and finished then.
@@ -152,7 +156,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`Error::WrongVendor`](crate::Error::WrongVendor), [`Error::Driver`](crate::Error::Driver).
-    pub fn wait_for<R>(&self, deferred: &Deferred<R>) -> Result<()> {
+    pub fn order_after<R>(&self, deferred: &Deferred<R>) -> Result<()> {
         self.0.backend.stream_wait(&self.0.stream, deferred.event())
     }
 

@@ -75,7 +75,7 @@ impl<'a> TapeView<'a> {
     ///
     /// As [`of`](Self::of); [`Error::OutOfRange`] for null with a length, for offsets that are not aligned and for
     /// sizes beyond the address space; [`Error::Device`] for offsets that the host can't read; what
-    /// [`classify`](crate::classify) says.
+    /// [`classify`] says.
     ///
     /// # Safety
     ///

@@ -34,7 +34,7 @@ impl Tape {
             push(&mut bytes, item.as_ref())?;
             push(&mut offsets, &[bytes.len() as u64])?;
         }
-        Ok(Self { bytes: Arc::new(bytes), offsets: Arc::new(offsets) })
+        Ok(Self::of_checked(bytes, offsets))
     }
 
     /// A tape of bytes and offsets that the caller has, taken over without copying.
@@ -45,9 +45,14 @@ impl Tape {
     #[expect(clippy::type_complexity, reason = "both parts come back")]
     pub fn from_parts(bytes: Vec<u8>, offsets: Vec<u64>) -> Result<Self, Refused<(Vec<u8>, Vec<u64>)>> {
         match TapeView::of(&bytes, &offsets) {
-            Ok(_) => Ok(Self { bytes: Arc::new(bytes), offsets: Arc::new(offsets) }),
+            Ok(_) => Ok(Self::of_checked(bytes, offsets)),
             Err(error) => Err(Refused::new(error, (bytes, offsets))),
         }
+    }
+
+    /// A tape whose offsets keep the rules by how they were made.
+    pub(crate) fn of_checked(bytes: Vec<u8>, offsets: Vec<u64>) -> Self {
+        Self { bytes: Arc::new(bytes), offsets: Arc::new(offsets) }
     }
 
     /// The look at it that calls take.

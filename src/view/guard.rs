@@ -23,7 +23,6 @@ use crate::arena::Core;
 /// arena.begin()?.finish()?;
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "the values are held only as long as the guard"]
 pub struct ReadGuard<'v, T: Pod> {
     view: &'v View<T>,
@@ -62,6 +61,12 @@ impl<T: Pod> Deref for ReadGuard<'_, T> {
     }
 }
 
+impl<T: Pod + std::fmt::Debug> std::fmt::Debug for ReadGuard<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
 impl<T: Pod> Drop for ReadGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
@@ -83,7 +88,6 @@ impl<T: Pod> Drop for ReadGuard<'_, T> {
 /// std::thread::spawn(move || assert_eq!(*export, [1, 2, 3])).join().unwrap();
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug)]
 #[must_use = "the values are held only as long as the export"]
 pub struct Export<T: Pod> {
     view: View<T>,
@@ -110,6 +114,12 @@ impl<T: Pod> Deref for Export<T> {
     fn deref(&self) -> &[T] {
         // SAFETY: the export has a reader counted, and uncounts it when it is dropped.
         unsafe { values(&self.view) }
+    }
+}
+
+impl<T: Pod + std::fmt::Debug> std::fmt::Debug for Export<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
     }
 }
 

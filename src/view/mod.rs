@@ -10,7 +10,7 @@ use bytemuck::Pod;
 
 pub use self::guard::{Export, ReadGuard};
 pub use self::tape::{PublishedTape, TapeGuard};
-use crate::arena::{ArenaDescription, CoreRef, ReadRefusal};
+use crate::arena::{ArenaDescription, Core, CoreRef, ReadRefusal};
 use crate::call::check_host;
 use crate::error::{Error, Result};
 
@@ -107,7 +107,12 @@ impl<T: Pod> View<T> {
     /// [`Error::TooManyReaders`], [`Error::Contended`] while another thread is about to begin.
     #[inline]
     pub fn read(&self) -> Result<ReadGuard<'_, T>> {
-        self.hold("read")?;
+        self.read_as("read")
+    }
+
+    #[inline]
+    fn read_as(&self, operation: &'static str) -> Result<ReadGuard<'_, T>> {
+        self.hold(operation)?;
         // SAFETY: `hold` has counted a reader, which the guard uncounts.
         Ok(unsafe { ReadGuard::new(self) })
     }
@@ -122,6 +127,20 @@ impl<T: Pod> View<T> {
         self.hold("export")?;
         // SAFETY: `hold` has counted a reader, which the export uncounts.
         Ok(unsafe { Export::new(self.clone()) })
+    }
+
+    /// Holds the values for the running call that published them: see [`Call::export`](crate::Call::export).
+    pub(crate) fn export_as_holder(&self) -> Result<Export<T>> {
+        check_host(&self.core, "export")?;
+        let refused = |refusal| self.core.refused(refusal, self.generation, "export");
+        self.core.state.read_as_holder().map_err(refused)?;
+        // SAFETY: a reader was just counted, which the export uncounts.
+        Ok(unsafe { Export::new(self.clone()) })
+    }
+
+    /// Whether the view was published by the call that holds this core's lease at `generation`.
+    pub(crate) fn is_of(&self, core: NonNull<Core>, generation: u64) -> bool {
+        self.core.as_non_null() == core && self.generation == generation
     }
 
     /// Counts a reader that the host serves.
@@ -152,7 +171,7 @@ impl<T: Pod> View<T> {
     ///
     /// As [`read`](Self::read), but for [`Error::Device`]; [`Error::OutOfMemory`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        let guard = self.read()?;
+        let guard = self.read_as("to_vec")?;
         let mut copy = Vec::new();
         copy.try_reserve_exact(guard.len()).map_err(|_| Error::OutOfMemory {
             vendor: crate::backend::Vendor::Host,
@@ -176,7 +195,7 @@ impl<T: Pod> View<T> {
             let (expected, actual) = (self.len, destination.len());
             return Err(Error::LengthMismatch { operation: "copy_to", expected, actual });
         }
-        destination.copy_from_slice(&self.read()?);
+        destination.copy_from_slice(&self.read_as("copy_to")?);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use super::{ReadGuard, View};
 use crate::error::Result;
-use crate::tape::TapeView;
+use crate::tape::{Tape, TapeView};
 
 /// A tape that a call published: a view of its bytes and one of its offsets.
 ///
@@ -59,6 +59,29 @@ impl PublishedTape {
     #[must_use]
     pub fn offsets(&self) -> &View<u64> {
         &self.offsets
+    }
+
+    /// The generation of the call that published the tape.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.bytes.generation()
+    }
+
+    /// Whether the arena is at the tape's generation still: see [`View::is_current`].
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.bytes.is_current()
+    }
+
+    /// A copy of the tape in the host's own memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`View::to_vec`].
+    pub fn to_tape(&self) -> Result<Tape> {
+        // The guard keeps both parts of one generation.
+        let _guard = self.read()?;
+        Ok(Tape::of_checked(self.bytes.to_vec()?, self.offsets.to_vec()?))
     }
 
     /// Holds the tape for reading on the host. It counts as two readers: one of the bytes, one of the offsets.

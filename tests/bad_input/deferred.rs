@@ -208,7 +208,7 @@ fn outputs_of_deferred_work_that_outlive_it() {
     let (executor, arena) = host();
     let soon = executor.defer(&arena, |call| call.output::<u8>(4)).unwrap();
     let mut output = soon.wait().unwrap();
-    assert!(matches!(executor.begin(&arena), Err(Error::Contended { holder: Holder::Call, .. })));
+    assert!(matches!(executor.begin(&arena), Err(Error::Contended { holder: Holder::Output, .. })));
     output.fill(3).unwrap();
     let view = output.publish();
     assert_eq!(*view.read().unwrap(), [3; 4]);

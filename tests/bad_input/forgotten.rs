@@ -36,7 +36,7 @@ fn a_forgotten_output_leaves_its_arena_contended_and_its_call_readable() {
     std::mem::forget(call.output::<u8>(9).unwrap());
     call.finish().unwrap();
     assert_eq!(*view.read().unwrap(), [7]);
-    assert_eq!(contended_by(&arena), Holder::Call);
+    assert_eq!(contended_by(&arena), Holder::Output);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_call_dropped_by_a_question_mark_after_publishing() {
     let mut verb = || -> Result<()> {
         let call = arena.begin()?;
         published = Some(call.output_from_slice(&[1u8])?.publish());
-        call.output::<u8>(usize::MAX)?;
+        drop(call.output::<u8>(usize::MAX)?);
         call.finish()
     };
     assert!(verb().is_err());
@@ -160,7 +160,7 @@ fn scratch_room_stays_apart_from_outputs_across_blocks() {
         .first_capacity(1)
         .growth(device_arena::Growth::Exact)
         .scrub(Scrub::Poison(0x5A))
-        .host()
+        .build_host()
         .unwrap();
     for round in 0..3u8 {
         let mut call = arena.begin().unwrap();

@@ -64,11 +64,11 @@ fn no_values_and_values_of_no_size() {
 #[test]
 fn alignments_that_cannot_be() {
     for alignment in [0, 3, 48, 4097, 8192, usize::MAX] {
-        let refused = ArenaOptions::new().alignment(alignment).host().unwrap_err();
+        let refused = ArenaOptions::new().alignment(alignment).build_host().unwrap_err();
         assert_eq!(refused, Error::Alignment { alignment, largest: 4096 });
     }
-    assert_eq!(ArenaOptions::new().alignment(1).host().unwrap().alignment(), 64);
-    assert_eq!(ArenaOptions::new().alignment(4096).host().unwrap().alignment(), 4096);
+    assert_eq!(ArenaOptions::new().alignment(1).build_host().unwrap().alignment(), 64);
+    assert_eq!(ArenaOptions::new().alignment(4096).build_host().unwrap().alignment(), 4096);
 }
 
 macro_rules! aligned {
@@ -89,7 +89,7 @@ aligned!(Align8192, 8192);
 
 #[test]
 fn types_aligned_beyond_the_arena_and_beyond_a_block() {
-    let arena = ArenaOptions::new().growth(Growth::Exact).first_capacity(1).host().unwrap();
+    let arena = ArenaOptions::new().growth(Growth::Exact).first_capacity(1).build_host().unwrap();
     let sizes = |arena: &Arena| {
         let mut call = arena.begin().unwrap();
         let mut addresses = Vec::new();
@@ -133,7 +133,7 @@ fn types_aligned_beyond_the_arena_and_beyond_a_block() {
 
 #[test]
 fn a_limit_below_the_first_output() {
-    let arena = ArenaOptions::new().byte_limit(8192).host().unwrap();
+    let arena = ArenaOptions::new().byte_limit(8192).build_host().unwrap();
     let call = arena.begin().unwrap();
     let refused = call.output::<u8>(8193).unwrap_err();
     assert_eq!(refused, Error::OverLimit { requested: 12288, reserved: 0, limit: 8192 });
@@ -148,7 +148,7 @@ fn a_limit_below_the_first_output() {
 #[test]
 fn a_placement_on_a_device_that_the_host_does_not_have() {
     let executor = Executor::host().unwrap();
-    let on = |placement| ArenaOptions::new().placement(placement).executor(&executor);
+    let on = |placement| ArenaOptions::new().placement(placement).build(&executor);
     assert!(matches!(on(Placement::Device), Err(Error::Option { option: "placement", .. })));
     assert!(on(Placement::Host).is_ok() && on(Placement::HostCoherent).is_ok());
 }
@@ -190,4 +190,56 @@ fn more_memory_than_the_machine_has_left_is_an_error_and_not_a_kill() {
         other => panic!("{other:?}"),
     }
     assert_eq!(arena.stats().bytes_reserved, 0);
+}
+
+#[test]
+fn a_small_first_call_does_not_refuse_large_ones_for_good() {
+    let options = ArenaOptions::new().byte_limit(1 << 20);
+    for growth in [Growth::Exact, Growth::default()] {
+        let arena = options.growth(growth).build_host().unwrap();
+        let output = |bytes: usize| {
+            let call = arena.begin().unwrap();
+            let outcome = call.output::<u8>(bytes).map(drop);
+            call.finish().unwrap();
+            outcome
+        };
+        output(10).unwrap();
+        output(1_000_000).unwrap();
+        output(10).unwrap();
+        for ramp in [100_000, 200_000, 400_000, 500_000, 700_000, 1 << 20] {
+            output(ramp).unwrap();
+            assert!(arena.stats().bytes_reserved <= 1 << 20);
+        }
+        assert!(matches!(output((1 << 20) + 1), Err(Error::OverLimit { .. })));
+        let steady = arena.stats();
+        output(1 << 20).unwrap();
+        assert_eq!(arena.stats().allocations, steady.allocations, "{growth:?}");
+    }
+}
+
+#[test]
+fn a_call_that_the_limit_stopped_is_granted_the_next_time() {
+    let options = ArenaOptions::new().byte_limit(1 << 20).first_capacity(1);
+    for growth in [Growth::Exact, Growth::default()] {
+        let arena = options.growth(growth).build_host().unwrap();
+        let two = || -> device_arena::Result<()> {
+            let call = arena.begin()?;
+            let small = call.output_from_slice(&[7u8; 100_000])?.publish();
+            let large = call.output::<u8>(900_000)?.publish();
+            call.finish()?;
+            assert!(small.read()?.iter().all(|&byte| byte == 7) && large.read().is_ok());
+            Ok(())
+        };
+        // The block of an earlier call is in the way at first, and gone at the second try.
+        let call = arena.begin().unwrap();
+        drop(call.output::<u8>(200_000).unwrap());
+        call.finish().unwrap();
+        let first = two();
+        assert!(matches!(first, Err(Error::OverLimit { .. })), "{growth:?}: {first:?}");
+        two().unwrap();
+        let steady = arena.stats();
+        two().unwrap();
+        assert_eq!(arena.stats().allocations, steady.allocations, "{growth:?}");
+        assert!(steady.bytes_reserved <= 1 << 20);
+    }
 }

@@ -104,7 +104,7 @@ fn permute(order: &mut [usize; 6], from: usize, orders: &mut Vec<[usize; 6]>) {
 
 #[test]
 fn writers_grow_on_several_threads_while_the_call_goes_on() {
-    let arena = device_arena::ArenaOptions::new().first_capacity(1).host().unwrap();
+    let arena = device_arena::ArenaOptions::new().first_capacity(1).build_host().unwrap();
     for _ in 0..3 {
         let call = arena.begin().unwrap();
         let writers: Vec<_> = (0..4).map(|_| call.writer::<u32>().unwrap()).collect();
@@ -129,4 +129,42 @@ fn writers_grow_on_several_threads_while_the_call_goes_on() {
             assert_eq!(*view.read().unwrap(), [i; 20]);
         }
     }
+}
+
+#[test]
+fn an_export_of_the_running_call_belongs_to_that_call() {
+    let (arena, other) = (Arena::host(), Arena::host());
+    let call = arena.begin().unwrap();
+    let earlier = call.output_from_slice(&[1u8]).unwrap().publish();
+    call.finish().unwrap();
+    let call = arena.begin().unwrap();
+    let foreign = other.begin().unwrap().output::<u8>(1).unwrap().publish();
+    assert!(matches!(call.export(&earlier), Err(Error::Stale { .. })));
+    assert!(matches!(call.export(&foreign), Err(Error::Stale { .. })));
+    let view = call.output_from_slice(&[7u8; 3]).unwrap().publish();
+    let export = call.export(&view.slice(1..).unwrap()).unwrap();
+    assert!(matches!(view.read(), Err(Error::Pending { .. })), "others wait for the end all the same");
+    drop(call);
+    assert!(matches!(view.read(), Err(Error::Stale { .. })), "abandoned");
+    assert_eq!(*export, [7, 7], "and held by whoever holds it");
+    assert!(matches!(arena.begin(), Err(Error::Contended { holder: device_arena::Holder::Readers(1), .. })));
+    drop(arena);
+    assert_eq!(format!("{export:?}"), "[7, 7]");
+}
+
+#[test]
+fn an_arena_says_who_holds_it() {
+    use device_arena::Holder;
+    let arena = Arena::default();
+    assert_eq!((arena.holder(), arena.generation()), (None, 0));
+    let call = arena.begin().unwrap();
+    assert_eq!((arena.holder(), arena.generation()), (Some(Holder::Call), call.generation()));
+    let output = call.output::<u8>(1).unwrap();
+    call.finish().unwrap();
+    assert_eq!(arena.holder(), Some(Holder::Output));
+    let view = output.publish();
+    let guard = view.read().unwrap();
+    assert_eq!(arena.holder(), Some(Holder::Readers(1)));
+    drop(guard);
+    assert_eq!(arena.holder(), None);
 }

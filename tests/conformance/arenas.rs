@@ -45,7 +45,7 @@ pub(crate) fn a_chain_is_replaced_by_one_block(subject: &Subject) {
     let executor = executor(subject);
     for growth in [Growth::Exact, Growth::default()] {
         let options = ArenaOptions::new().first_capacity(1).growth(growth);
-        let arena = options.executor(&executor).unwrap();
+        let arena = options.build(&executor).unwrap();
         let sizes = [5000, 3000, 9000, 1];
         call(&executor, &arena, &sizes);
         assert!(arena.stats().allocations > 1, "{growth:?}: the call outgrew its block");
@@ -69,7 +69,7 @@ pub(crate) fn a_chain_is_replaced_by_one_block(subject: &Subject) {
 
 pub(crate) fn no_address_moves_when_a_call_outgrows_its_block(subject: &Subject) {
     let executor = executor(subject);
-    let arena = ArenaOptions::new().first_capacity(1).executor(&executor).unwrap();
+    let arena = ArenaOptions::new().first_capacity(1).build(&executor).unwrap();
     let running = executor.begin(&arena).unwrap();
     let mut outputs = Vec::new();
     for index in 0..20u8 {
@@ -137,7 +137,7 @@ pub(crate) fn the_limit_holds_at_every_instant(subject: &Subject) {
     let executor = executor(subject);
     let limit = 64 << 10;
     let options = ArenaOptions::new().first_capacity(4096).byte_limit(limit).growth(Growth::Exact);
-    let arena = options.executor(&executor).unwrap();
+    let arena = options.build(&executor).unwrap();
     let running = executor.begin(&arena).unwrap();
     let mut views = Vec::new();
     let refused = loop {
@@ -155,7 +155,7 @@ pub(crate) fn the_limit_holds_at_every_instant(subject: &Subject) {
     let before = arena.stats();
     call(&executor, &arena, &[4096; 16]);
     assert_eq!((arena.stats().allocations, arena.stats().frees), (before.allocations, before.frees));
-    let small = ArenaOptions::new().byte_limit(4095).executor(&executor).unwrap();
+    let small = ArenaOptions::new().byte_limit(4095).build(&executor).unwrap();
     let running = executor.begin(&small).unwrap();
     assert!(matches!(running.output::<u8>(1), Err(Error::OverLimit { .. })));
     running.finish().unwrap();
@@ -164,7 +164,7 @@ pub(crate) fn the_limit_holds_at_every_instant(subject: &Subject) {
 
 pub(crate) fn stats_count_what_happened(subject: &Subject) {
     let executor = executor(subject);
-    let arena = ArenaOptions::new().alignment(256).executor(&executor).unwrap();
+    let arena = ArenaOptions::new().alignment(256).build(&executor).unwrap();
     let views = call(&executor, &arena, &[1, 256, 257]);
     let running = executor.begin(&arena).unwrap();
     assert!(executor.begin(&arena).is_err() && arena.trim().is_err() && arena.reserve(9).is_err());

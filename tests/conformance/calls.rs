@@ -89,7 +89,7 @@ pub(crate) fn an_abandoned_call_leaves_stale_views(subject: &Subject) {
 pub(crate) fn outputs_are_aligned_and_apart(subject: &Subject) {
     let executor = executor(subject);
     for alignment in [1, 64, 256, 4096] {
-        let arena = ArenaOptions::new().alignment(alignment).executor(&executor).unwrap();
+        let arena = ArenaOptions::new().alignment(alignment).build(&executor).unwrap();
         let alignment = alignment.max(subject.backend.output_alignment());
         assert_eq!(arena.alignment(), alignment);
         let running = executor.begin(&arena).unwrap();

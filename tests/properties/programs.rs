@@ -61,6 +61,7 @@ const MUST_MEET: &[&str] = &[
     "begin that waited",
     "contended: call",
     "contended: deferred",
+    "contended: output",
     "contended: readers",
     "defer",
     "defer_call",
@@ -70,9 +71,11 @@ const MUST_MEET: &[&str] = &[
     "deferred outcome",
     "deferred panic",
     "export",
+    "export by its call",
     "finish with outputs open",
     "guard",
     "length mismatch",
+    "order_after",
     "out of memory",
     "out of range",
     "over limit",
@@ -90,7 +93,6 @@ const MUST_MEET: &[&str] = &[
     "steady loop",
     "tape read",
     "trim",
-    "wait_for",
 ];
 
 /// And what programs of this length meet only where the limits are small.

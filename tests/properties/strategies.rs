@@ -184,6 +184,7 @@ fn view_op() -> impl Strategy<Value = Op> {
         4 => (any::<u8>(), how).prop_map(|(view, how)| Op::Read { view, how }),
         2 => (any::<u8>(), 0..10u8).prop_map(|(view, over)| Op::Guard { view, over }),
         2 => any::<u8>().prop_map(|view| Op::Export { view }),
+        2 => (pick(), any::<u8>()).prop_map(|(call, view)| Op::CallExport { call, view }),
         2 => (pick(), elsewhere()).prop_map(|(export, elsewhere)| Op::DropExport { export, elsewhere }),
         2 => (any::<u8>(), any::<u8>(), any::<u8>())
             .prop_map(|(view, start, end)| Op::Slice { view, start, end }),
@@ -206,14 +207,16 @@ fn work_op() -> impl Strategy<Value = Op> {
         1 => pick().prop_map(|work| Op::WaitZero { work }),
         1 => pick().prop_map(|work| Op::Poll { work }),
         1 => pick().prop_map(|work| Op::DropDeferred { work }),
-        1 => (pick(), pick()).prop_map(|(executor, work)| Op::WaitFor { executor, work }),
+        1 => (pick(), pick()).prop_map(|(executor, work)| Op::OrderAfter { executor, work }),
     ]
 }
 
 /// A whole call: what most programs do most of the time.
 fn call() -> impl Strategy<Value = Vec<Op>> {
     let body = vec(prop_oneof![3 => output(), 2 => call_op(), 4 => open_op()], 1..7);
-    (begin(), body, vec(publish(), 0..5), finish())
+    let export = (pick(), any::<u8>()).prop_map(|(call, view)| Op::CallExport { call, view });
+    let publishes = vec(prop_oneof![8 => publish(), 1 => export], 0..5);
+    (begin(), body, publishes, finish())
         .prop_map(|(begin, body, published, finish)| [vec![begin], body, published, vec![finish]].concat())
 }
 

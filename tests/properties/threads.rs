@@ -40,7 +40,7 @@ struct Shared {
 impl Shared {
     fn new(options: ArenaOptions) -> Result<Self> {
         let executor = Executor::host()?;
-        let arena = options.executor(&executor)?;
+        let arena = options.build(&executor)?;
         let (tokens, reads, refusals) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(0));
         Ok(Self { executor, arena, tokens, views: Mutex::default(), reads, refusals })
     }
@@ -198,7 +198,7 @@ fn guards_show_one_output_whatever_other_threads_do() {
 
 #[test]
 fn outputs_of_one_call_are_filled_on_many_threads() {
-    let arena = ArenaOptions::new().first_capacity(4096).host().unwrap();
+    let arena = ArenaOptions::new().first_capacity(4096).build_host().unwrap();
     for round in 0..40 {
         let call = arena.begin().unwrap();
         let writers: Vec<_> = (0..THREADS).map(|_| call.writer::<u64>().unwrap()).collect();

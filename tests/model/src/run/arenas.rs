@@ -95,9 +95,9 @@ impl Runner<'_> {
         let wanted = arena_options(options, &settings);
         let got = match executor.and_then(|executor| self.executors[executor].as_ref()) {
             Some(executor) if wanted == ArenaOptions::new() => Ok(Arena::new(executor)),
-            Some(executor) => wanted.executor(executor),
+            Some(executor) => wanted.build(executor),
             None if wanted == ArenaOptions::new() => Ok(Arena::host()),
-            None => wanted.host(),
+            None => wanted.build_host(),
         };
         let (least, largest) = ALIGNMENTS;
         let alignment = settings.alignment;

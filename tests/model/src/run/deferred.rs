@@ -167,23 +167,24 @@ impl Runner<'_> {
         let Some(deferred) = self.compare(Ok(()), got)? else { return Ok(()) };
         self.report.meet(if busy { "defer_call behind work" } else { "defer_call" });
         self.model.calls[id].alive = false;
-        self.model.arena_of(id).phase = Phase::Deferred;
+        let arena = self.model.arena_of(id);
+        (arena.phase, arena.deferred_as_it_was) = (Phase::Deferred, true);
         self.model.works.push(executor, Task::Call, Some(id));
         self.works.push(RealWork { handle: Some(Handle::Call(deferred)), marker, ..RealWork::default() });
         self.pump()
     }
 
-    pub(super) fn wait_for(&mut self, executor: u8, work: u8) -> Checked {
+    pub(super) fn order_after(&mut self, executor: u8, work: u8) -> Checked {
         let Some(executor) = self.model.pick_executor(executor) else { return Ok(()) };
         let Some(on) = self.model.pick_work(work) else { return Ok(()) };
-        self.say(format_args!("executor{executor}.wait_for work{on}"));
+        self.say(format_args!("executor{executor}.order_after work{on}"));
         let got = match (&self.executors[executor], &self.works[on].handle) {
-            (Some(executor), Some(Handle::Closure(deferred))) => executor.wait_for(deferred),
-            (Some(executor), Some(Handle::Call(deferred))) => executor.wait_for(deferred),
+            (Some(executor), Some(Handle::Closure(deferred))) => executor.order_after(deferred),
+            (Some(executor), Some(Handle::Call(deferred))) => executor.order_after(deferred),
             _ => return Err(format!("work{on} is lost")),
         };
         self.compare(Ok(()), got)?;
-        self.report.meet("wait_for");
+        self.report.meet("order_after");
         if !self.model.works.list[on].passed {
             self.model.works.push(executor, Task::Wait { on }, None);
             self.works.push(RealWork::default());
