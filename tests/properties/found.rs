@@ -4,8 +4,8 @@ use device_arena_model::{
     Align, Begin, First, Growth, Limit, Op, Options, Place, Program, Room, Scrub, Subject, Type, run,
 };
 
-fn arena(first: First) -> Op {
-    let (align, limit) = (Align::Power(0), Limit::None);
+fn arena(first: First, limit: Limit) -> Op {
+    let align = Align::Power(0);
     let options = Options { align, first, limit, growth: Growth::Geometric, scrub: Scrub::Never };
     Op::NewArena { options, place: Place::Host }
 }
@@ -30,7 +30,8 @@ fn the_same_outputs_in_another_order_allocate_nothing() {
     let small = || output(Type::Byte, 64);
     let all_dropped = || vec![Op::DropOpen { open: 0, elsewhere: false }; 5];
     let finish = Op::Finish { call: 0, elsewhere: false };
-    let mut ops = vec![arena(First::Small(0)), begin(), wide.clone(), small(), small(), small(), small()];
+    let mut ops =
+        vec![arena(First::Small(0), Limit::None), begin(), wide.clone(), small(), small(), small(), small()];
     ops.extend(all_dropped());
     ops.extend([finish.clone(), begin(), small(), wide, small(), small(), small()]);
     ops.extend(all_dropped());
@@ -38,10 +39,22 @@ fn the_same_outputs_in_another_order_allocate_nothing() {
     hold(ops);
 }
 
+/// A first capacity beyond the limit must not keep the next call from the block that would have held this one.
+#[test]
+fn what_the_limit_refused_fits_the_next_call() {
+    let finish = Op::Finish { call: 0, elsewhere: false };
+    let dropped = Op::DropOpen { open: 0, elsewhere: false };
+    let small = output(Type::Byte, 1);
+    let large = output(Type::Byte, 9409);
+    let first = [begin(), small.clone(), large.clone(), dropped.clone(), finish.clone()];
+    let second = [begin(), small, large, dropped.clone(), dropped, finish];
+    hold([vec![arena(First::Default, Limit::Small(6))], first.to_vec(), second.to_vec()].concat());
+}
+
 /// An output beyond the most that a call can count is refused before it has taken room.
 #[test]
 #[cfg(device_arena_small_limits)]
 fn an_output_past_the_calls_limit_takes_no_room() {
     let many = Op::ManyOutputs { call: 0, count: 1024 };
-    hold(vec![arena(First::Default), begin(), many, output(Type::Byte, 1)]);
+    hold(vec![arena(First::Default, Limit::None), begin(), many, output(Type::Byte, 1)]);
 }

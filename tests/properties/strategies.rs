@@ -36,7 +36,7 @@ fn options() -> impl Strategy<Value = Options> {
     let align = prop_oneof![6 => Just(0), 5 => 6..13u8].prop_map(Align::Power);
     let align = prop_oneof![20 => align, 1 => any::<u16>().prop_map(Align::Odd)];
     let first = prop_oneof![2 => Just(First::Default), 6 => (0..20u8).prop_map(First::Small)];
-    let limit = prop_oneof![3 => Just(Limit::None), 1 => (0..40u8).prop_map(Limit::Small)];
+    let limit = prop_oneof![3 => Just(Limit::None), 1 => (0..40u8).prop_map(Limit::Small), 1 => (0..12u8).prop_map(Limit::Small)];
     let growth =
         prop_oneof![3 => Just(Growth::Geometric), 1 => Just(Growth::Capped), 2 => Just(Growth::Exact)];
     let scrub = prop_oneof![3 => Just(Scrub::Never), 1 => Just(Scrub::Zero), 2 => any::<u8>().prop_map(Scrub::Poison)];

@@ -263,6 +263,8 @@ pub enum Op {
     Guard { view: Pick, over: u8 },
     /// Exports a view.
     Export { view: Pick },
+    /// Exports a view for the call that published it, before it ends.
+    CallExport { call: Pick, view: Pick },
     /// Drops an export.
     DropExport { export: Pick, elsewhere: bool },
     /// Slices a view.
@@ -298,7 +300,7 @@ pub enum Op {
     /// Drops the handle of deferred work.
     DropDeferred { work: Pick },
     /// Makes an executor's queue wait for deferred work.
-    WaitFor { executor: Pick, work: Pick },
+    OrderAfter { executor: Pick, work: Pick },
     /// Runs the same call four times on a free arena.
     Steady { arena: Pick, steps: Vec<Step> },
 }

@@ -4,6 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     Call,
+    Output,
     Deferred,
     Readers(u32),
     Begin,
@@ -95,6 +96,7 @@ impl Answer {
             Self::Stale { dropped: false, .. } => "stale: rewound",
             Self::Stale { dropped: true, .. } => "stale: arena dropped",
             Self::Contended(Holder::Call) => "contended: call",
+            Self::Contended(Holder::Output) => "contended: output",
             Self::Contended(Holder::Deferred) => "contended: deferred",
             Self::Contended(Holder::Readers(_)) => "contended: readers",
             Self::Contended(Holder::Begin) => "contended: begin",

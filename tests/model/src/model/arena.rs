@@ -46,9 +46,13 @@ pub(crate) struct Arena {
     /// Whether its handle is there.
     pub(crate) alive: bool,
     pub(crate) generation: u64,
+    /// How often the generations were used up.
+    pub(crate) era: u32,
     /// The call whose views are current.
     pub(crate) current: Option<usize>,
     pub(crate) phase: Phase,
+    /// The current call was deferred as it was.
+    pub(crate) deferred_as_it_was: bool,
     pub(crate) readers: u32,
     pub(crate) rewinds: u64,
     pub(crate) refused_begins: u64,
@@ -70,8 +74,10 @@ impl Arena {
             settings,
             alive: true,
             generation: 0,
+            era: 0,
             current: None,
             phase: Phase::Idle,
+            deferred_as_it_was: false,
             readers: 0,
             rewinds: 0,
             refused_begins: 0,
@@ -87,7 +93,8 @@ impl Arena {
     /// Who keeps a begin away.
     pub(crate) fn holder(&self) -> Option<Holder> {
         match self.phase {
-            Phase::Running | Phase::Ended => Some(Holder::Call),
+            Phase::Running => Some(Holder::Call),
+            Phase::Ended => Some(Holder::Output),
             Phase::Deferred => Some(Holder::Deferred),
             Phase::Idle if self.readers != 0 => Some(Holder::Readers(self.readers)),
             Phase::Idle => None,
@@ -108,9 +115,15 @@ impl Arena {
     /// Moves on to the next generation: of a begin or a trim.
     pub(crate) fn advance(&mut self) {
         let exhausted = self.generation + 2 >= LAST_GENERATION;
-        self.generation = if exhausted { 1 } else { self.generation + 1 };
+        if exhausted {
+            self.era += 1;
+            self.generation = 1;
+        } else {
+            self.generation += 1;
+        }
         self.forget_room();
         self.current = None;
+        self.deferred_as_it_was = false;
     }
 
     fn forget_room(&mut self) {

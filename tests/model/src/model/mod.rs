@@ -19,6 +19,7 @@ use crate::program::Type;
 pub(crate) struct Call {
     pub(crate) arena: usize,
     pub(crate) generation: u64,
+    era: u32,
     /// The program has it.
     pub(crate) alive: bool,
     /// Scratch scopes that are open.
@@ -26,6 +27,8 @@ pub(crate) struct Call {
     /// Outputs that it opened, and how many of them are open still.
     pub(crate) opened: u32,
     pub(crate) open: u32,
+    /// Outputs that were refused. The call may have counted them.
+    pub(crate) refused: u32,
     over: bool,
 }
 
@@ -145,9 +148,19 @@ impl Model {
         arena.phase = phase;
         arena.rewinds += 1;
         arena.need.begin();
-        let generation = arena.generation;
+        let (generation, era) = (arena.generation, arena.era);
         let alive = phase == Phase::Running;
-        self.calls.push(Call { arena: at, generation, alive, scopes: 0, opened: 0, open: 0, over: false });
+        self.calls.push(Call {
+            arena: at,
+            generation,
+            era,
+            alive,
+            scopes: 0,
+            opened: 0,
+            open: 0,
+            refused: 0,
+            over: false,
+        });
         Ok(self.calls.len() - 1)
     }
 
@@ -174,20 +187,18 @@ impl Model {
         }
     }
 
-    /// Counts `count` more outputs of a call, if it can count so many.
-    pub(crate) fn count_output(&mut self, call: usize) -> Result<(), Answer> {
-        if self.calls[call].opened >= MAX_OUTPUTS {
-            return Err(Answer::TooManyOutputs { limit: MAX_OUTPUTS });
-        }
-        self.calls[call].opened += 1;
-        self.calls[call].open += 1;
-        Ok(())
+    /// Counts `count` outputs that a call opened.
+    pub(crate) fn count_outputs(&mut self, call: usize, count: u32) {
+        self.calls[call].opened += count;
+        self.calls[call].open += count;
     }
 
     /// Whether views of a call are stale; the arena dropped, or else rewound.
     pub(crate) fn stale(&self, call: usize) -> Option<bool> {
         let arena = &self.arenas[self.calls[call].arena];
-        if arena.current != Some(call) { Some(false) } else { (!arena.alive).then_some(true) }
+        // What a view of an earlier era knows of its arena is that it has moved on.
+        let dropped = !arena.alive && self.calls[call].era == arena.era;
+        (dropped || arena.current != Some(call)).then_some(dropped)
     }
 
     /// Refuses the use of a stale view, which is counted.

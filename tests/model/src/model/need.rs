@@ -61,6 +61,12 @@ pub(crate) struct Need {
     granted: u64,
     /// What `reserve` promised to the next call.
     promised: u64,
+    /// The running call has taken something, if only for a while.
+    touched: bool,
+    /// What the last call would have needed in all, had the limit not refused it.
+    wanted: u64,
+    /// What the running call has room for within the limit, whatever it finds.
+    assured: u64,
 }
 
 impl Default for Need {
@@ -76,6 +82,9 @@ impl Default for Need {
             at_begin: Seen::default(),
             granted: 0,
             promised: 0,
+            touched: false,
+            wanted: 0,
+            assured: 0,
         }
     }
 }
@@ -104,6 +113,7 @@ impl Need {
 
     /// Counts room that an output took.
     pub(crate) fn take(&mut self, room: usize) {
+        self.touched |= room != 0;
         self.used += room as u64;
         self.high_water = self.high_water.max(self.used);
         self.change(Change::Took { asked: room });
@@ -123,12 +133,13 @@ impl Need {
 
     /// Room was taken that only the arena can count.
     pub(crate) fn follow(&mut self) {
-        (self.exact, self.exact_mark) = (false, false);
+        (self.exact, self.exact_mark, self.touched) = (false, false, true);
         self.change(Change::Grew);
     }
 
     pub(crate) fn begin(&mut self) {
-        (self.used, self.scratch, self.exact) = (0, 0, true);
+        (self.used, self.scratch, self.exact, self.touched) = (0, 0, true, false);
+        self.assured = std::mem::take(&mut self.wanted);
         self.change(Change::Began);
     }
 
@@ -142,9 +153,21 @@ impl Need {
         self.seen.reserved as usize
     }
 
-    /// Whether the limit may forbid room for `asked` bytes: a block of just that size would pass it.
+    /// Whether the limit may forbid room for `asked` bytes: a block of just that size would pass it, beside the
+    /// blocks that this call has something of.
     pub(super) fn may_be_refused(&self, settings: &Settings, asked: usize) -> bool {
-        self.reserved() + pages(asked) > settings.byte_limit && !self.surely_fits(asked)
+        let beside = if self.touched { self.reserved() } else { 0 };
+        beside + pages(asked) > settings.byte_limit && !self.surely_fits(asked)
+    }
+
+    /// The limit has refused room for `asked` bytes. The next call begins with what would have held it, if the
+    /// limit lets one block have as much.
+    pub(crate) fn refuse(&mut self, settings: &Settings, asked: usize) {
+        let wanted = self.used + asked as u64;
+        let possible = pages(wanted as usize) <= settings.byte_limit;
+        self.wanted = if self.exact && possible { wanted } else { 0 };
+        // The arena may count it as needed from the next begin on.
+        self.exact_mark = false;
     }
 
     /// Whether a reserve of `bytes` bytes may be refused: no block that is there is as large for sure.
@@ -155,7 +178,7 @@ impl Need {
 
     /// Whether the promises alone say that there is room for `asked` bytes.
     fn surely_fits(&self, asked: usize) -> bool {
-        self.exact && self.used + asked as u64 <= self.granted
+        self.exact && self.used + asked as u64 <= self.granted.max(self.assured)
     }
 
     /// The request that a refusal for `asked` bytes names.
@@ -183,7 +206,8 @@ impl Need {
         (self.used, self.high_water) = (now.used, now.high_water);
         match change {
             Change::Began | Change::BeganAndGrew => {
-                let one = settings.byte_limit == usize::MAX || now.blocks() <= 1;
+                let one = now.blocks() == 1 && now.reserved >= now.high_water;
+                let one = one || settings.byte_limit == usize::MAX;
                 self.granted = self.promised.max(if one { now.high_water } else { 0 });
                 (self.at_begin, self.promised) = (now, 0);
             }
@@ -234,17 +258,21 @@ impl Need {
         let plausible = match change {
             Change::None => unchanged,
             // A chain becomes one block that fits, or stays where the limit forbids that.
+            Change::Began if limited && now.blocks() == 0 => true,
             Change::Began if before.blocks() <= 1 && before.reserved >= before.high_water => unchanged,
             Change::Began => {
                 let replaced = allocated <= 1 && now.blocks() == 1 && now.reserved >= now.high_water;
-                replaced || limited && unchanged
+                // Or goes, so that one can come that the limit would not have let beside it.
+                replaced || limited && (unchanged || now.blocks() == 0)
             }
             // An alignment's allowance is counted whether or not it cost anything.
             Change::BeganAndGrew => now.blocks() >= 1 || now.used == 0,
-            Change::Took { asked } => {
+            Change::Took { asked } if kept || !limited => {
                 unchanged || kept && allocated == 1 && self.fits(settings, before, asked, grown)
             }
-            Change::Grew => unchanged || kept && allocated >= 1,
+            // What the limit would not let beside the old blocks, while nobody had anything of them.
+            Change::Took { asked } => now.blocks() == 1 && now.reserved as usize >= pages(asked),
+            Change::Grew => unchanged || (kept || limited) && allocated >= 1,
             Change::Reserved { bytes } => {
                 now.reserved as usize >= bytes && (unchanged || kept && allocated == 1 && grown >= bytes)
             }
@@ -255,7 +283,8 @@ impl Need {
 
     /// Whether a new block of `grown` bytes is what growth makes of `asked`.
     fn fits(&self, settings: &Settings, before: Seen, asked: usize, grown: usize) -> bool {
-        if before.blocks() == 0 && grown == pages(asked.max(settings.first_capacity)) {
+        let first = [settings.first_capacity, before.high_water as usize];
+        if before.blocks() == 0 && first.iter().any(|first| grown == pages(asked.max(*first))) {
             return true;
         }
         // The limit may have left the least that would do.

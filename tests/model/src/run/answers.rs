@@ -7,19 +7,24 @@ use crate::model::{self, Answer, Word};
 /// The field `code` of the errors that deferrals answer.
 pub(super) const SCRIPTED: &str = "scripted";
 
+/// The model's word for who holds an arena.
+pub(super) fn holder_of(holder: Holder) -> model::Holder {
+    match holder {
+        Holder::Call => model::Holder::Call,
+        Holder::Output => model::Holder::Output,
+        Holder::Deferred => model::Holder::Deferred,
+        Holder::Readers(count) => model::Holder::Readers(count),
+        _ => model::Holder::Begin,
+    }
+}
+
 /// The model's word for an error, with the fields that it checks.
 pub(super) fn answer(error: &Error) -> Answer {
     match error {
         Error::Stale { generation, reason } => {
             Answer::Stale { generation: *generation, dropped: *reason == StaleReason::ArenaDropped }
         }
-        Error::Contended { holder, .. } => match holder {
-            Holder::Call => Answer::Contended(model::Holder::Call),
-            Holder::Deferred => Answer::Contended(model::Holder::Deferred),
-            Holder::Readers(count) => Answer::Contended(model::Holder::Readers(*count)),
-            Holder::Begin => Answer::Contended(model::Holder::Begin),
-            _ => Answer::Other(error.to_string()),
-        },
+        Error::Contended { holder, .. } => Answer::Contended(holder_of(*holder)),
         Error::Pending { generation, .. } => Answer::Pending { generation: *generation },
         Error::TooManyReaders { limit } => Answer::TooManyReaders { limit: *limit },
         Error::TooManyOutputs { limit } => Answer::TooManyOutputs { limit: *limit },

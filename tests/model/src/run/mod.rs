@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use device_arena::{Arena, Call, Error, Executor, PublishedTape};
 
-use self::answers::{answer, word};
+use self::answers::{answer, holder_of, word};
 use self::deferred::RealWork;
 use self::real::{AnyOpen, AnyView, Held};
 use self::scopes::{Chain, Outside};
-use crate::model::{Answer, Model, Phase, Seen};
+use crate::model::{self, Answer, Model, Phase, Seen};
 use crate::program::{Op, Program};
 use crate::subject::Subject;
 
@@ -179,6 +179,7 @@ impl<'s> Runner<'s> {
             Op::Read { view, how } => self.read(*view, *how)?,
             Op::Guard { view, over } => return self.guard(*view, inside(*over), chain),
             Op::Export { view } => self.export(*view)?,
+            Op::CallExport { call, view } => self.call_export(*call, *view, chain)?,
             Op::DropExport { export, elsewhere } => self.drop_export(*export, *elsewhere)?,
             Op::Slice { view, start, end } => self.slice(*view, *start, *end)?,
             Op::CloneView { view } => self.clone_view(*view)?,
@@ -196,7 +197,7 @@ impl<'s> Runner<'s> {
             Op::WaitZero { work } => self.wait_zero(*work)?,
             Op::Poll { work } => self.poll(*work)?,
             Op::DropDeferred { work } => self.drop_deferred(*work)?,
-            Op::WaitFor { executor, work } => self.wait_for(*executor, *work)?,
+            Op::OrderAfter { executor, work } => self.order_after(*executor, *work)?,
             Op::Steady { arena, steps } => self.steady(*arena, steps)?,
         }
         Ok(0)
@@ -260,6 +261,19 @@ impl<'s> Runner<'s> {
                 used: stats.bytes_used,
                 high_water: stats.bytes_high_water,
             };
+            let generation = (arena.generation(), model.generation);
+            if generation.0 != generation.1 {
+                return Err(format!(
+                    "arena{at} is at generation {}, expected {}",
+                    generation.0, generation.1
+                ));
+            }
+            let (holder, expected) = (arena.holder().map(holder_of), model.holder());
+            // A call that was deferred as it was ends when somebody looks for its work.
+            let unsettled = holder == Some(model::Holder::Deferred) && model.deferred_as_it_was;
+            if holder != expected && !unsettled {
+                return Err(format!("arena{at} is held by {holder:?}, expected {expected:?}"));
+            }
             let in_call = model.phase != Phase::Idle;
             let settled = model.need.settle(&model.settings, seen, in_call);
             settled.map_err(|mismatch| format!("arena{at}: {mismatch}"))?;

@@ -32,7 +32,10 @@ impl Runner<'_> {
         let arena = &self.model.arenas[at];
         let expected = match &got {
             Err(error @ Error::OverLimit { .. }) if asked != 0 && arena.may_be_refused(asked) => {
-                Err(self.over_limit(at, Need::least_request(asked), error))
+                let refused = self.over_limit(at, Need::least_request(asked), error);
+                let arena = &mut self.model.arenas[at];
+                arena.need.refuse(&arena.settings, asked);
+                Err(refused)
             }
             _ => Ok(()),
         };
@@ -50,11 +53,26 @@ impl Runner<'_> {
         Answer::OverLimit { requested, reserved, limit: arena.settings.byte_limit }
     }
 
-    /// The refusal of one output too many. Where something else is wrong as well, either may be said.
-    fn too_many<T>(&self, call: usize, got: &Result<T, Error>) -> Option<Answer> {
-        let full = self.model.calls[call].opened >= MAX_OUTPUTS;
-        let said = matches!(got, Err(Error::TooManyOutputs { .. }) | Ok(_));
-        (full && said).then_some(Answer::TooManyOutputs { limit: MAX_OUTPUTS })
+    /// Counts the outputs that an answer stands for; the refusal, where they are too many. Where something else is
+    /// wrong as well, either may be said, and so may it be unsaid whether refused outputs count.
+    fn count<T>(&mut self, call: usize, outputs: u32, got: &Result<T, Error>) -> Option<Answer> {
+        let most = MAX_OUTPUTS - outputs;
+        let model = &mut self.model.calls[call];
+        let (full, perhaps) = (model.opened > most, model.opened + model.refused > most);
+        match got {
+            Ok(_) if !full => {
+                self.model.count_outputs(call, outputs);
+                return None;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                model.refused += outputs;
+                if !perhaps || !matches!(error, Error::TooManyOutputs { .. }) {
+                    return None;
+                }
+            }
+        }
+        Some(Answer::TooManyOutputs { limit: MAX_OUTPUTS })
     }
 
     /// Whether room for values is aligned as asked and nobody else's.
@@ -86,18 +104,16 @@ impl Runner<'_> {
         if of.align() > 4096 {
             let got = real::output(self.call(id, chain)?, of, len.min(1), Room::Plain, token);
             let alignment = Answer::Alignment { alignment: of.align(), largest: 4096 };
-            let refused = self.too_many(id, &got).unwrap_or(alignment);
+            let refused = self.count(id, 1, &got).unwrap_or(alignment);
             return self.compare(Err(refused), got).map(drop);
         }
         let got = real::output(self.call(id, chain)?, of, len, how, token);
         let bytes = len * of.size();
-        if let Some(refused) = self.too_many(id, &got) {
+        if let Some(refused) = self.count(id, 1, &got) {
             return self.compare(Err(refused), got).map(drop);
         }
         let asked = room(&self.model.arenas[at].settings, bytes, of.align());
         let Some(output) = self.compare_room(at, asked, got)? else { return Ok(()) };
-        let counted = self.model.count_output(id);
-        counted.map_err(|answer| format!("{answer:?}"))?;
         let start = output.address();
         let range = start..start + bytes;
         if output.len() != len {
@@ -133,7 +149,7 @@ impl Runner<'_> {
         } else {
             call.output::<u8>(UNMAPPABLE).map(drop)
         };
-        let too_many = self.too_many(id, &got);
+        let too_many = self.count(id, 1, &got);
         let expected = match &got {
             _ if too_many.is_some() => Answer::TooManyOutputs { limit: MAX_OUTPUTS },
             _ if overflows => Answer::SizeOverflow,
@@ -151,14 +167,11 @@ impl Runner<'_> {
         self.say(format_args!("call{id}: {} empty outputs", count % most));
         for _ in 0..count % most {
             let got = self.call(id, chain)?.output::<u32>(0);
-            let expected = self.model.count_output(id);
-            let refused = expected.is_err();
-            match (expected, got) {
-                (Ok(()), Ok(output)) => drop(output),
-                (expected, got) => drop(self.compare(expected, got)?),
+            if let Some(refused) = self.count(id, 1, &got) {
+                return self.compare(Err(refused), got.map(drop)).map(drop);
             }
-            if refused {
-                break;
+            if let Err(error) = got {
+                return Err(format!("expected success, got {error:?}"));
             }
             self.model.close_output(id);
         }
@@ -172,18 +185,14 @@ impl Runner<'_> {
         let got = real::writer(self.call(id, chain)?, of, capacity);
         if of.align() > 4096 {
             let alignment = Answer::Alignment { alignment: of.align(), largest: 4096 };
-            let refused = self.too_many(id, &got).unwrap_or(alignment);
+            let refused = self.count(id, 1, &got).unwrap_or(alignment);
             return self.compare(Err(refused), got).map(drop);
         }
-        if let Some(refused) = self.too_many(id, &got) {
+        if let Some(refused) = self.count(id, 1, &got) {
             return self.compare(Err(refused), got).map(drop);
         }
-        self.model.count_output(id).map_err(|answer| format!("{answer:?}"))?;
         let asked = room(&self.model.arenas[at].settings, capacity * of.size(), of.align());
-        let Some(writer) = self.compare_room(at, asked, got)? else {
-            self.model.close_output(id);
-            return Ok(());
-        };
+        let Some(writer) = self.compare_room(at, asked, got)? else { return Ok(()) };
         self.model.arenas[at].need.follow();
         self.report.meet("writer");
         let (address, index) = (writer.address(), self.opens.len());
@@ -199,25 +208,15 @@ impl Runner<'_> {
         let limit = arena.settings.byte_limit;
         arena.need.follow();
         arena.used_anywhere = true;
-        let mut expected = Ok(());
-        for opened in 0..2 {
-            if let Err(error) = &got
-                && limit != usize::MAX
-                && let refused @ Answer::OverLimit { requested, reserved, limit: said } = answer(error)
-                && reserved + requested > limit
-                && said == limit
-            {
-                // Which of its two writers was refused, only the arena knows.
-                expected = Err(refused);
-                self.model.arena_of(id).need.follow();
-            } else if let Err(refused) = self.model.count_output(id) {
-                expected = Err(refused);
-                if opened == 1 {
-                    self.model.close_output(id);
-                }
-                break;
+        let too_many = self.count(id, 2, &got);
+        // Which of its two writers was refused, only the arena knows.
+        let over_limit = got.as_ref().err().map(answer).filter(|refused| match refused {
+            Answer::OverLimit { requested, reserved, limit: said } => {
+                *said == limit && limit != usize::MAX && reserved + requested > limit
             }
-        }
+            _ => false,
+        });
+        let expected = too_many.or(over_limit).map_or(Ok(()), Err);
         let Some(tape) = self.compare(expected, got)? else { return Ok(()) };
         self.report.meet("tape output");
         let kind = Kind::Tape { items: Vec::new(), parts: Vec::new() };

@@ -230,6 +230,7 @@ pub(super) trait AnyView: Send + Sync {
     fn describe(&self) -> ArenaDescription;
     fn read(&self) -> Result<Box<dyn Held + '_>>;
     fn export(&self) -> Result<Box<dyn Held + Send>>;
+    fn export_by(&self, call: &Call) -> Result<Box<dyn Held + Send>>;
     fn to_vec(&self) -> Result<Vec<u8>>;
     fn copy_to(&self, len: usize) -> Result<Vec<u8>>;
     fn slice(&self, start: usize, end: usize) -> Result<Arc<dyn AnyView>>;
@@ -289,6 +290,10 @@ impl<T: Value> AnyView for View<T> {
 
     fn export(&self) -> Result<Box<dyn Held + Send>> {
         Ok(Box::new(View::export(self)?))
+    }
+
+    fn export_by(&self, call: &Call) -> Result<Box<dyn Held + Send>> {
+        Ok(Box::new(call.export(self)?))
     }
 
     fn to_vec(&self) -> Result<Vec<u8>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::real::{AnyView, on_thread};
 use super::scopes::Chain;
 use super::{Checked, Runner};
-use crate::model::{Answer, Export, View};
+use crate::model::{Answer, Export, MAX_READERS, View};
 use crate::program::{Op, Read, Type};
 
 /// Holds bytes against what is known of them.
@@ -27,6 +27,10 @@ fn check_address(model: &View, got: usize) -> Checked {
         }
         _ => Ok(()),
     }
+}
+
+fn check_items(got: &[&[u8]], expected: &[Vec<u8>]) -> Checked {
+    if got == expected { Ok(()) } else { Err(format!("a tape of {got:x?}, expected {expected:x?}")) }
 }
 
 impl Runner<'_> {
@@ -106,6 +110,31 @@ impl Runner<'_> {
         Ok(())
     }
 
+    pub(super) fn call_export(&mut self, call: u8, view: u8, chain: &mut dyn Chain) -> Checked {
+        let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
+        // Its own views more often than not: those of other calls are refused, all alike.
+        let own = |view: &View| view.alive && view.call == id;
+        let own = crate::model::pick(self.model.views.iter().map(own), view);
+        let Some(at) = own.filter(|_| view % 4 != 0).or_else(|| self.model.pick_view(view)) else {
+            return Ok(());
+        };
+        let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
+        self.say(format_args!("export{} = call{id}.export view{at}", self.exports.len()));
+        let got = view.export_by(self.call(id, chain)?);
+        let generation = self.model.calls[model.call].generation;
+        let expected = match self.model.arena_of(id).readers {
+            _ if model.call != id => Err(Answer::Stale { generation, dropped: false }),
+            MAX_READERS => Err(Answer::TooManyReaders { limit: MAX_READERS }),
+            _ => Ok(()),
+        };
+        let Some(export) = self.compare(expected, got)? else { return Ok(()) };
+        self.model.hold(id, 1);
+        self.report.meet("export by its call");
+        self.exports.push(Some(export));
+        self.model.exports.push(Export { view: model, alive: true });
+        Ok(())
+    }
+
     pub(super) fn drop_export(&mut self, export: u8, elsewhere: bool) -> Checked {
         let Some(at) = self.model.pick_export(export) else { return Ok(()) };
         self.check_export(at)?;
@@ -134,7 +163,7 @@ impl Runner<'_> {
         let inside = start <= end && end <= len;
         let out = Answer::OutOfRange { start, end, len };
         let expected = self.model.check_current(model.call);
-        let expected = expected.and_then(|()| if inside { Ok(()) } else { Err(out) });
+        let expected = expected.and(if inside { Ok(()) } else { Err(out) });
         let Some(slice) = self.compare(expected, view.slice(start, end))? else { return Ok(()) };
         let (size, mut part) = (model.of.size(), model);
         part.bytes = part.bytes[start * size..end * size].to_vec();
@@ -174,11 +203,20 @@ impl Runner<'_> {
             self.run_inside(&format!("while tape{at} is held"), inside, chain)?;
         }
         let items: Vec<_> = guard.tape().iter().map_err(|error| error.to_string())?.collect();
-        if items != model.items {
-            return Err(format!("a tape of {items:x?}, expected {:x?}", model.items));
+        check_items(&items, &model.items)?;
+        let generation = self.model.calls[model.call].generation;
+        if (tape.generation(), tape.is_current()) != (generation, self.model.stale(model.call).is_none()) {
+            return Err(format!("tape{at} is of {}, current {}", tape.generation(), tape.is_current()));
         }
         drop(guard);
         self.model.release(model.call, 2);
+        // A copy reads each of its parts while it holds both.
+        let expected = self.model.check_read(model.call, 3);
+        self.say(format_args!("tape{at}.to_tape"));
+        if let Some(copy) = self.compare(expected, tape.to_tape())? {
+            let copied: Vec<_> = copy.view().iter().map_err(|error| error.to_string())?.collect();
+            check_items(&copied, &model.items)?;
+        }
         Ok(inside.len())
     }
 
