@@ -21,8 +21,10 @@ fn setting(name: &str, default: u32) -> u32 {
 
 /// Runs programs on a backend; answers what they met.
 fn run_programs(subject: &Subject, programs: impl Strategy<Value = Program>, count: u32) -> Report {
-    // A failure prints its program in full, which is what a regression test is made from: no file of seeds.
-    let config = Config { cases: count, failure_persistence: None, ..Config::default() };
+    // A failure prints its program in full, which is what a regression test is made from: no file of seeds. One
+    // that fails by waiting in vain takes long to shrink.
+    let (cases, max_shrink_time) = (count, 120_000);
+    let config = Config { cases, max_shrink_time, failure_persistence: None, ..Config::default() };
     let (total, ran) = (Mutex::new(Report::default()), AtomicU32::new(0));
     let outcome = TestRunner::new(config).run(&programs, |program| {
         let report = run(subject, &program).map_err(|failure| TestCaseError::fail(failure.to_string()))?;

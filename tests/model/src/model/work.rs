@@ -106,7 +106,7 @@ impl Works {
     pub(crate) fn next_event(&mut self) -> Option<Event> {
         for executor in 0..self.executors {
             let of = |work: &&mut Work| work.executor == executor && !work.passed;
-            let Some(head) = self.list.iter_mut().position(|mut work| of(&&mut work)) else { continue };
+            let Some(head) = self.list.iter_mut().position(|mut work| of(&mut work)) else { continue };
             let waits = match self.list[head].task {
                 Task::Wait { on } => !self.list[on].passed,
                 _ => !self.list[head].released,

@@ -1,121 +1,18 @@
 //! Deferred work: closures that wait at gates, calls that are deferred as they are, and who waits for them.
 
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::panic::resume_unwind;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use device_arena::backend::Vendor;
-use device_arena::{Arena, Call, Deferred, Error};
+use device_arena::Error;
 
-use super::answers::SCRIPTED;
-use super::real::scripted_panic;
-use super::script::{Done, perform};
+use super::handles::{Handle, LONG, Outcome, RealWork, closure, marker, message};
 use super::{Checked, Runner};
 use crate::model::{Answer, Event, Phase, Task};
-use crate::program::{Deferral, Ending, Release, Step};
-
-/// Longer than anything takes that a program does not hold up itself.
-const LONG: Duration = Duration::from_secs(30);
-
-/// What deferred work answers: a number of its own, and what it made unless that was handed on before.
-type Outcome = (u64, Option<Done>);
-
-enum Handle {
-    Closure(Deferred<Outcome>),
-    Call(Deferred<()>),
-}
-
-/// Work in a queue, as it is.
-#[derive(Default)]
-pub(super) struct RealWork {
-    /// Dropped to open it.
-    gate: Option<Sender<()>>,
-    handle: Option<Handle>,
-    steps: Vec<Step>,
-    token: u64,
-    early: bool,
-    /// What the closure did, once it did it.
-    done: Option<Receiver<Done>>,
-    /// Passes directly behind the work.
-    marker: Option<(Deferred<()>, Arena)>,
-    woken: Arc<Woken>,
-}
-
-/// Counts how often a future was woken.
-#[derive(Default)]
-struct Woken {
-    times: AtomicU32,
-    lock: Mutex<()>,
-    changed: Condvar,
-}
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.times.fetch_add(1, Ordering::SeqCst);
-        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changed.notify_all();
-    }
-}
-
-impl Handle {
-    fn is_done(&self) -> Result<bool, Error> {
-        match self {
-            Self::Closure(deferred) => deferred.is_done(),
-            Self::Call(deferred) => deferred.is_done(),
-        }
-    }
-
-    fn wait(self) -> Result<Outcome, Error> {
-        match self {
-            Self::Closure(deferred) => deferred.wait(),
-            Self::Call(deferred) => deferred.wait().map(|()| (0, None)),
-        }
-    }
-
-    fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<Outcome>, Error> {
-        match self {
-            Self::Closure(deferred) => deferred.wait_timeout(timeout),
-            Self::Call(deferred) => Ok(deferred.wait_timeout(timeout)?.map(|()| (0, None))),
-        }
-    }
-
-    fn poll(&mut self, woken: &Arc<Woken>) -> Poll<Result<Outcome, Error>> {
-        let waker = Waker::from(Arc::clone(woken));
-        let mut context = Context::from_waker(&waker);
-        match self {
-            Self::Closure(deferred) => Pin::new(deferred).poll(&mut context),
-            Self::Call(deferred) => {
-                Pin::new(deferred).poll(&mut context).map(|outcome| outcome.map(|()| (0, None)))
-            }
-        }
-    }
-
-    /// Polls until it is ready.
-    fn block_on(mut self, woken: &Arc<Woken>) -> Checked<Result<Outcome, Error>> {
-        let deadline = Instant::now() + LONG;
-        loop {
-            let lock = woken.lock.lock().unwrap_or_else(PoisonError::into_inner);
-            let times = woken.times.load(Ordering::SeqCst);
-            // A future may wake at once, and so it must not be polled under the lock.
-            drop(lock);
-            if let Poll::Ready(outcome) = self.poll(woken) {
-                return Ok(outcome);
-            }
-            let lock = woken.lock.lock().unwrap_or_else(PoisonError::into_inner);
-            let asleep = |(): &mut ()| woken.times.load(Ordering::SeqCst) == times;
-            let waited = woken.changed.wait_timeout_while(lock, LONG, asleep);
-            if waited.is_ok_and(|(_, timeout)| timeout.timed_out()) || Instant::now() > deadline {
-                return Err("a future was never woken".into());
-            }
-        }
-    }
-}
+use crate::program::{Deferral, Ending, Release};
 
 impl Runner<'_> {
     pub(super) fn defer(&mut self, arena: u8, executor: u8, work: &Deferral) -> Checked {
@@ -409,60 +306,4 @@ impl Runner<'_> {
         self.report.meet("deferred dropped");
         self.take_handle(work).map(drop)
     }
-}
-
-/// What passes directly behind the work that was queued last.
-fn marker(executor: &device_arena::Executor) -> Checked<(Deferred<()>, Arena)> {
-    let arena = Arena::host();
-    let call = arena.begin().map_err(|error| error.to_string())?;
-    let marker = executor.defer_call(call).map_err(|refused| refused.error.to_string())?;
-    Ok((marker, arena))
-}
-
-/// The body of deferred work.
-fn closure(
-    call: &mut Call,
-    steps: &[Step],
-    token: u64,
-    early: bool,
-    ending: Ending,
-    number: u64,
-    (gate, send): (&Receiver<()>, &Sender<Done>),
-) -> Result<Outcome, Error> {
-    let pass = || {
-        let _ = gate.recv();
-    };
-    if !early {
-        pass();
-    }
-    let done = perform(call, steps, token);
-    let error = done.error.clone();
-    let (first, kept) = if early {
-        (done, None)
-    } else {
-        let (first, made) = done.split();
-        (first, Some(made))
-    };
-    // Nobody listens once the program has failed.
-    let _ = send.send(first);
-    if early {
-        pass();
-    }
-    if let Some(error) = error {
-        return Err(error);
-    }
-    match ending {
-        Ending::Ok => Ok((number, kept)),
-        Ending::Err => Err(Error::Driver { vendor: Vendor::Host, operation: SCRIPTED, code: number as i64 }),
-        Ending::Panic => match message(number) {
-            "(no message)" => scripted_panic(),
-            text if text.len() % 2 == 0 => resume_unwind(Box::new(text)),
-            text => resume_unwind(Box::new(text.to_owned())),
-        },
-    }
-}
-
-/// What the panic of deferred work says: a literal, a string, or something that is no text.
-fn message(number: u64) -> &'static str {
-    ["(no message)", "even", "odd"][(number % 3) as usize]
 }

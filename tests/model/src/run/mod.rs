@@ -3,6 +3,7 @@
 mod answers;
 mod arenas;
 mod deferred;
+mod handles;
 mod opens;
 mod real;
 mod scopes;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use device_arena::{Arena, Call, Error, Executor, PublishedTape};
 
 use self::answers::{answer, holder_of, word};
-use self::deferred::RealWork;
+use self::handles::RealWork;
 use self::real::{AnyOpen, AnyView, Held};
 use self::scopes::{Chain, Outside};
 use crate::model::{self, Answer, Model, Phase, Seen};

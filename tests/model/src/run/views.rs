@@ -115,7 +115,7 @@ impl Runner<'_> {
         // Its own views more often than not: those of other calls are refused, all alike.
         let own = |view: &View| view.alive && view.call == id;
         let own = crate::model::pick(self.model.views.iter().map(own), view);
-        let Some(at) = own.filter(|_| view % 4 != 0).or_else(|| self.model.pick_view(view)) else {
+        let Some(at) = own.filter(|_| !view.is_multiple_of(4)).or_else(|| self.model.pick_view(view)) else {
             return Ok(());
         };
         let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
