@@ -25,6 +25,8 @@ pub enum Operation {
     Free,
     /// [`Backend::create_stream`] and [`Backend::adopt_stream`].
     Stream,
+    /// [`Backend::start`].
+    Start,
     /// [`Backend::enqueue`].
     Enqueue,
     /// [`Backend::record`].
@@ -45,12 +47,13 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Devices,
         Self::Classify,
         Self::Allocate,
         Self::Free,
         Self::Stream,
+        Self::Start,
         Self::Enqueue,
         Self::Record,
         Self::StreamWait,
@@ -68,6 +71,7 @@ impl Operation {
             Self::Allocate => "allocate",
             Self::Free => "free",
             Self::Stream => "stream",
+            Self::Start => "start",
             Self::Enqueue => "enqueue",
             Self::Record => "record",
             Self::StreamWait => "stream_wait",
@@ -232,6 +236,11 @@ impl Backend for Faults {
 
     fn raw_stream(&self, stream: &Stream) -> Result<*mut c_void> {
         self.inner.raw_stream(stream)
+    }
+
+    fn start(&self, stream: &Stream) -> Result<()> {
+        self.check(Operation::Start)?;
+        self.inner.start(stream)
     }
 
     fn enqueue(&self, stream: &Stream, work: HostWork) -> Result<Event, Refused<HostWork>> {

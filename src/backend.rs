@@ -200,7 +200,8 @@ pub trait Backend: sealed::Sealed {
     /// The caller holds the block alone: the block came from this backend, and all work that uses it has passed.
     unsafe fn free(&self, block: Block) -> Result<(), Refused<Block>>;
 
-    /// A stream of its own on a device. Dropping it waits for the work that is queued in it.
+    /// A stream of its own on a device. Dropping it waits for the work that is queued in it, where
+    /// the thread [`can_wait`](Self::can_wait).
     ///
     /// # Errors
     ///
@@ -225,6 +226,13 @@ pub trait Backend: sealed::Sealed {
     ///
     /// [`Error::WrongVendor`] for a stream of another vendor; so for every method below that takes one.
     fn raw_stream(&self, stream: &Stream) -> Result<*mut c_void>;
+
+    /// Makes sure that [`enqueue`](Self::enqueue) does not fail from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] where the system gives no worker thread.
+    fn start(&self, stream: &Stream) -> Result<()>;
 
     /// Runs `work` on the host in the stream's order, off the calling thread. Answers the event behind it, which
     /// passes even if the work panics.

@@ -41,7 +41,7 @@ fn a_failed_first_block_leaves_the_call_usable() {
     let (plan, executor) = subject();
     let arena = options().build(&executor).unwrap();
     let call = executor.begin(&arena).unwrap();
-    plan.fail(Operation::Allocate, 0, 2);
+    plan.fail(Operation::Allocate, 0, 1);
     let refused = call.output::<u8>(100).unwrap_err();
     assert!(matches!(refused, Error::OutOfMemory { requested: 4096, .. }), "{refused}");
     let before = arena.stats();
@@ -93,7 +93,7 @@ fn a_failed_replacement_keeps_the_chain_and_goes_on() {
         intact(&call(&executor, &arena, &sizes).unwrap());
     }
     assert_eq!((arena.stats().allocations, arena.stats().frees), (5, 0));
-    assert_eq!(plan.injected(), 2, "both sizes were tried once, and not again by each begin");
+    assert_eq!(plan.injected(), 1, "it was tried once, and not again by each begin");
     plan.clear();
     // A call that outgrows the chain again has it replaced.
     intact(&call(&executor, &arena, &[4096; 6]).unwrap());
@@ -161,6 +161,18 @@ fn a_block_that_is_not_taken_back_is_counted_and_tried_again() {
 }
 
 #[test]
+fn a_block_that_stuck_was_tried_again_by_trim_alone() {
+    let (plan, executor) = subject();
+    let arena = options().build(&executor).unwrap();
+    call(&executor, &arena, &[4096; 3]).unwrap();
+    plan.fail(Operation::Free, 0, 1);
+    call(&executor, &arena, &[4096; 3]).unwrap();
+    assert_eq!(plan.live_blocks(), 2);
+    call(&executor, &arena, &[4096; 3]).unwrap();
+    assert_eq!(plan.live_blocks(), 1);
+}
+
+#[test]
 fn a_failed_free_in_drop_is_counted_and_raised_nowhere() {
     let (plan, executor) = subject();
     let arena = options().build(&executor).unwrap();
@@ -177,14 +189,30 @@ fn a_refused_defer_gives_the_work_back_and_changes_nothing() {
     let arena = Arena::new(&executor);
     let views = call(&executor, &arena, &[8]).unwrap();
     let before = arena.stats();
-    plan.fail(Operation::Enqueue, 0, 1);
+    plan.fail(Operation::Start, 0, 1);
     let work = |call: &mut device_arena::Call| Ok(call.output_from_slice(&[9u8])?.publish());
     let refused = executor.defer(&arena, work).unwrap_err();
-    assert!(matches!(refused.error, Error::Driver { operation: "enqueue", .. }));
+    assert!(matches!(refused.error, Error::Driver { operation: "start", .. }));
     assert_eq!(arena.stats(), before);
     intact(&views);
     let view = executor.defer(&arena, refused.value).unwrap().wait().unwrap();
     assert_eq!(*view.read().unwrap(), [9]);
+}
+
+#[test]
+fn work_that_a_started_stream_refuses_runs_at_once() {
+    let (plan, executor) = subject();
+    let arena = Arena::new(&executor);
+    plan.fail(Operation::Enqueue, 0, 1);
+    let here = std::thread::current().id();
+    let soon = executor.defer(&arena, move |call| {
+        assert_eq!(std::thread::current().id(), here);
+        Ok(call.output_from_slice(&[9u8])?.publish())
+    });
+    let soon = soon.unwrap();
+    assert!(soon.is_done().unwrap());
+    executor.order_after(&soon).unwrap();
+    assert_eq!(*soon.wait().unwrap().read().unwrap(), [9]);
 }
 
 #[test]

@@ -107,6 +107,10 @@ impl Backend for Host {
         Ok(host_stream(stream).raw())
     }
 
+    fn start(&self, stream: &Stream) -> Result<()> {
+        host_stream(stream).start()
+    }
+
     fn enqueue(&self, stream: &Stream, work: HostWork) -> Result<Event, Refused<HostWork>> {
         host_stream(stream).enqueue(work).map(|event| Event(EventKind::Host(event)))
     }

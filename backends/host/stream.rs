@@ -129,6 +129,10 @@ impl HostStream {
         self.queue.state().is_idle()
     }
 
+    pub(super) fn start(&self) -> Result<()> {
+        self.started(&mut self.queue.state())
+    }
+
     fn started(&self, state: &mut State) -> Result<()> {
         if state.worker.is_some() {
             return Ok(());
@@ -198,11 +202,8 @@ impl Drop for HostStream {
             state.worker.take()
         };
         self.queue.changed.notify_all();
-        if let Some(worker) = worker
-            && worker.thread().id() != std::thread::current().id()
-        {
-            // The worker ends once its queue is empty. A worker that drops the last owner itself does not wait
-            // for itself: it goes on to the end of its queue.
+        // The worker ends once its queue is empty. No worker waits for one, itself least of all: it detaches it.
+        if let Some(worker) = worker.filter(|_| !is_worker()) {
             let _ = worker.join();
         }
     }

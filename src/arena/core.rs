@@ -38,12 +38,18 @@ pub(crate) struct Core {
     pub(crate) source: Source,
     pub(crate) counters: Arc<Counters>,
     pub(crate) description: ArenaDescription,
+    /// A call that was deferred as it was, until somebody sees that its event has passed.
     deferred: Mutex<Option<DeferredCall>>,
+    /// Held while that call is taken and ended, so that whoever finds it taken finds it ended. Taken before any other
+    /// lock here.
+    settling: Mutex<()>,
     freed: std::sync::Mutex<()>,
     became_free: Condvar,
     /// The state that this one follows, whose generations are used up. A begin on another thread may still be
     /// looking at it, so it lives as long as the arena.
     previous: UnsafeCell<Option<CoreRef>>,
+    #[cfg(loom)]
+    pub(crate) shadow: crate::arena::shadow::Shadow,
 }
 
 // SAFETY: `previous` is written before the core is shared and taken by its last owner; everything else is Sync.
@@ -72,9 +78,12 @@ impl Core {
             counters,
             description,
             deferred: Mutex::new(None),
+            settling: Mutex::new(()),
             freed: std::sync::Mutex::new(()),
             became_free: Condvar::new(),
             previous: UnsafeCell::new(previous),
+            #[cfg(loom)]
+            shadow: crate::arena::shadow::Shadow::new(),
         });
         NonNull::from(Box::leak(core))
     }
@@ -237,6 +246,8 @@ impl Core {
         unsafe { Self::change(core, |word| word.with_phase(Phase::Deferred)) };
         *deferred = Some(DeferredCall { event, call });
         drop(deferred);
+        // Whoever waited for the call itself can wait for its event now.
+        reference.wake();
         // The handle looks for a deferred call once it has closed the arena. One that comes later sees to itself.
         if reference.state.load().is_closed() {
             reference.settle_later();
@@ -245,6 +256,7 @@ impl Core {
 
     /// Ends a deferred call whose event has passed. True if the caller should look at the word again.
     pub(crate) fn settle(&self) -> Result<bool> {
+        let _settling = lock(&self.settling);
         let mut slot = lock(&self.deferred);
         let Some(deferred) = slot.as_ref() else {
             return Ok(self.state.load().phase() != Phase::Deferred);
@@ -258,6 +270,17 @@ impl Core {
             deferred.call.end();
         }
         Ok(true)
+    }
+
+    /// Takes back the mark of a deferred call of `generation` that somebody has taken out of its closure, and runs.
+    pub(crate) fn unmark_deferred(&self, generation: u64) {
+        let mut word = self.state.load();
+        while word.phase() == Phase::Deferred && word.generation() == generation {
+            match self.state.change(word, word.with_phase(Phase::Running)) {
+                Ok(()) => return self.wake(),
+                Err(seen) => word = seen,
+            }
+        }
     }
 
     /// The event that a deferred call's hold lasts for.
@@ -285,18 +308,19 @@ impl Core {
         let reference = unsafe { CoreRef::new(core) };
         // SAFETY: the handle gives its ownership up.
         let outcome = unsafe { Self::change(core, Word::closed) };
-        if outcome.is_none() && reference.wait_for_deferred().is_err() {
+        // A thread that does a stream's work waits for no other's: two of them could wait for each other.
+        let waited =
+            outcome.is_some() || reference.source.backend.can_wait() && reference.wait_for_deferred().is_ok();
+        if !waited {
             reference.settle_later();
         }
         outcome
     }
 
-    /// Leaves a deferred call's end to its event: for who can't wait, the queue's own worker first of all.
+    /// Leaves a deferred call's end to its event: for who can't wait.
     fn settle_later(&self) {
-        let mut slot = lock(&self.deferred);
-        let Some(deferred) = slot.take() else { return };
+        let Some(deferred) = lock(&self.deferred).take() else { return };
         let event = deferred.event.clone();
-        drop(slot);
         // A driver that refuses this as well has lost its device. The call ends then, here.
         let _ = self.source.backend.notify(&event, Box::new(move || deferred.call.end()));
     }
@@ -406,6 +430,8 @@ impl Clone for CoreRef {
 impl Drop for CoreRef {
     #[inline]
     fn drop(&mut self) {
+        #[cfg(loom)]
+        self.shadow.refer();
         if self.counts.release() {
             // SAFETY: that was the last reference.
             unsafe { delete(self.0) };
@@ -425,6 +451,8 @@ unsafe fn delete(core: NonNull<Core>) {
     while let Some(core) = next {
         // SAFETY: nobody refers to the core, which `Core::place` leaked from a box.
         let core = unsafe { Box::from_raw(core.as_ptr()) };
+        #[cfg(loom)]
+        core.shadow.delete();
         // SAFETY: the box is the only way to the core.
         let previous = core.previous.with_mut(|previous| unsafe { (*previous).take() });
         next = previous.and_then(|previous| {

@@ -21,9 +21,13 @@ const SHARE: u32 = 1 << 31;
 pub(crate) const MAX_OUTPUTS: u32 =
     if cfg!(any(loom, device_arena_small_limits)) { 1 << 10 } else { SHARE - 1 };
 
-/// Past this many, references are no longer counted and the core is never freed: forgetting views without end
-/// leaks, it does not overflow.
-const SATURATED: u64 = 1 << 31;
+/// From this many on, references are no longer counted and the core is never freed: views without end leak, they do
+/// not overflow.
+const SATURATED: u64 = if cfg!(loom) { 6 } else { 1 << 31 };
+
+/// Where a saturated count stays. Each change of it puts it back here, so that threads which change it at once move
+/// it by their number at the most: never below `SATURATED`, never past the last bit.
+const PINNED: u64 = 3 << 30;
 
 fn holds(word: u64) -> u32 {
     (word >> 32) as u32
@@ -46,8 +50,9 @@ impl Counts {
     /// One more reference. The caller has one already, or a hold.
     #[inline]
     pub(crate) fn refer(&self) {
-        let before = self.0.fetch_add(1, Ordering::Relaxed);
-        self.unless_saturated(before, 1);
+        if references(self.0.fetch_add(1, Ordering::Relaxed)) >= SATURATED {
+            self.pin();
+        }
     }
 
     /// One reference fewer. True if it was the last: then everything that the others did happened before.
@@ -56,7 +61,7 @@ impl Counts {
     pub(crate) fn release(&self) -> bool {
         let before = self.0.fetch_sub(1, Ordering::Release);
         if references(before) >= SATURATED {
-            self.0.fetch_add(1, Ordering::Relaxed);
+            self.pin();
             return false;
         }
         if references(before) == 1 {
@@ -71,7 +76,9 @@ impl Counts {
     #[must_use]
     pub(crate) fn publish(&self) -> bool {
         let before = self.0.fetch_add(1u64.wrapping_sub(HOLD), Ordering::AcqRel);
-        self.unless_saturated(before, 1);
+        if references(before) >= SATURATED {
+            self.pin();
+        }
         holds(before) == 1
     }
 
@@ -111,10 +118,10 @@ impl Counts {
         self.0.fetch_add(u64::from(SHARE) * HOLD, Ordering::Relaxed);
     }
 
-    #[inline]
-    fn unless_saturated(&self, before: u64, added: u64) {
-        if references(before) >= SATURATED {
-            self.0.fetch_sub(added, Ordering::Relaxed);
-        }
+    #[cold]
+    fn pin(&self) {
+        let pinned = |word: u64| Some(word & !(HOLD - 1) | PINNED);
+        // The closure never answers `None`, so this always succeeds.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pinned);
     }
 }

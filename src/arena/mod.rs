@@ -4,6 +4,8 @@ mod core;
 mod counts;
 mod options;
 mod room;
+#[cfg(loom)]
+mod shadow;
 mod shared;
 mod state;
 mod stats;
@@ -55,7 +57,8 @@ impl ArenaDescription {
 ///
 /// Dropping an arena makes its views stale. A call, a guard or an export that is alive then goes on, and the last
 /// of them frees the blocks. Dropping waits for the work of a call that was deferred with
-/// [`Executor::defer_call`]; a failure of the driver in drop is counted and traced, and raised nowhere.
+/// [`Executor::defer_call`], unless it is dropped on the worker of a host executor, which leaves that work to be the
+/// last owner; a failure of the driver in drop is counted and traced, and raised nowhere.
 ///
 /// ```
 /// use device_arena::{Arena, Error};
@@ -199,6 +202,8 @@ impl Arena {
         let this = unsafe { core.as_ref() };
         // SAFETY: the lease was just taken, so every output is closed.
         unsafe { this.room.with_call(|room| room.rewind(&this.counters)) };
+        #[cfg(loom)]
+        this.shadow.rewind();
         this.counters.rewound();
         // SAFETY: the lease was just taken, and goes to the call.
         Ok(unsafe { Call::new(core, word.generation()) })
@@ -226,6 +231,8 @@ impl Arena {
         let this = unsafe { core.as_ref() };
         // SAFETY: as above: no output has been opened yet.
         unsafe { this.room.with_call(|room| room.finish_rewind(&this.source, &this.counters, stays)) };
+        #[cfg(loom)]
+        this.shadow.rewind();
         this.counters.rewound();
         // SAFETY: the lease goes to the call.
         Ok(unsafe { Call::new(core, this.state.load().generation()) })

@@ -39,7 +39,8 @@ impl Default for Growth {
     }
 }
 
-/// What a rewind does to the bytes that the call before it wrote.
+/// What a rewind does to the bytes that the call before it wrote. Room that one call takes twice, as scratch or from a
+/// writer that gave it back, shows what that call left there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Scrub {
@@ -124,7 +125,7 @@ impl ArenaOptions {
     }
 
     /// The most bytes that the arena may have reserved from the driver at any instant. Blocks are whole pages (4096
-    /// on the host), and a call that outgrows its block has both for the rest of it; where that passes the limit, the
+    /// on the host), the address space that aligns them is not counted, and a call that outgrows its block has both for the rest of it; where that passes the limit, the
     /// output is refused, and the next call begins with one block that would have held it.
     #[must_use]
     pub fn byte_limit(mut self, bytes: usize) -> Self {

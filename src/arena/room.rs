@@ -12,7 +12,7 @@ use crate::arena::options::{ArenaOptions, Growth};
 use crate::arena::stats::Counters;
 use crate::backend::{AnyBackend, Backend, Block, ScrubRange};
 use crate::error::{Error, Result};
-use crate::trace::event;
+use crate::trace::{Note, Notes};
 
 /// What the room needs from its arena to grow.
 #[derive(Debug, Clone)]
@@ -57,8 +57,7 @@ impl Link {
 /// Where a scratch scope began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScratchMark {
-    /// The block that was being filled, if there was one.
-    current: Option<usize>,
+    entered: u64,
     back: usize,
     scratch: usize,
 }
@@ -89,6 +88,19 @@ pub(crate) struct Room {
     refused: usize,
     /// Blocks that the driver did not take back. They are never used again, and tried again.
     stuck: Vec<Block>,
+    /// The last room that was taken, for whoever gives all of it back.
+    last: Last,
+    /// How often a block was entered, so that a scratch scope knows its own.
+    entered: u64,
+    pub(crate) notes: Notes,
+}
+
+/// What the last room cost beside its bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Last {
+    start: usize,
+    padding: usize,
+    allowance: usize,
 }
 
 // SAFETY: `base` points into a block of the chain, which goes with it.
@@ -144,8 +156,10 @@ impl Room {
             return None;
         }
         let base = self.base?;
+        let allowance = allowance(align, source);
+        self.last = Last { start, padding: start - self.front, allowance };
         self.front = end;
-        self.taken += bytes + allowance(align, source);
+        self.taken += bytes + allowance;
         self.count(counters);
         // SAFETY: `start <= end <= back`, and `back` is at most the size of the block at `base`.
         Some(unsafe { base.add(start) })
@@ -172,6 +186,12 @@ impl Room {
         self.front_mark = self.front_mark.max(self.front);
         self.front -= bytes;
         self.taken = self.taken.saturating_sub(bytes);
+        if self.front == self.last.start {
+            // All of the last room: what its alignment cost comes back as well.
+            self.front -= self.last.padding;
+            self.taken = self.taken.saturating_sub(self.last.allowance);
+            self.last = Last::default();
+        }
         self.count(counters);
         true
     }
@@ -222,13 +242,13 @@ impl Room {
 
     /// Where a scratch scope begins.
     pub(crate) fn mark(&self) -> ScratchMark {
-        ScratchMark { current: self.base.map(|_| self.current), back: self.back, scratch: self.scratch }
+        ScratchMark { entered: self.entered, back: self.back, scratch: self.scratch }
     }
 
     /// Ends the scratch scope that began at `mark`.
     pub(crate) fn release(&mut self, counters: &Counters, mark: ScratchMark) {
         // Where the scope went on in another block, that block was fresh to scratch.
-        self.back = if mark.current == Some(self.current) { mark.back } else { self.capacity };
+        self.back = if mark.entered == self.entered { mark.back } else { self.capacity };
         self.scratch = mark.scratch;
         self.count(counters);
     }
@@ -236,12 +256,15 @@ impl Room {
     /// Notes that the user of the host allocator may leave these bytes uninitialised.
     #[cfg_attr(not(feature = "allocator-api2"), allow(dead_code))]
     pub(crate) fn mark_uninit(&mut self, address: NonNull<u8>, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         for link in self.chain.iter_mut().rev() {
             let Some(start) = address.as_ptr().addr().checked_sub(link.block.address().as_ptr().addr())
             else {
                 continue;
             };
-            if start <= link.block.bytes() {
+            if start < link.block.bytes() {
                 let hull = &mut link.uninit;
                 *hull = if hull.start >= hull.end {
                     start..start + bytes
@@ -327,14 +350,17 @@ impl Room {
     }
 
     /// The sizes to try for a new block that must hold `asked` bytes, best first.
-    fn sizes(&self, options: &ArenaOptions, asked: usize) -> [usize; 2] {
+    fn sizes(&self, options: &ArenaOptions, asked: usize) -> [usize; 3] {
         let best = match options.growth {
             Growth::Exact => asked,
             Growth::Geometric { .. } => self.used().saturating_add(asked).max(self.step(options.growth)),
         };
-        // The first block is made for what calls were known to need, where it was freed for the limit's sake.
-        let first = if self.chain.is_empty() { options.first_capacity.max(self.high_water) } else { 0 };
-        [best.max(first), asked]
+        if !self.chain.is_empty() {
+            return [best, asked, asked];
+        }
+        // Where the chain was freed for the limit's sake, calls are known to need as much as the high-water mark.
+        let known = best.max(self.high_water);
+        [known.max(options.first_capacity), known, asked]
     }
 
     /// The least size of the next block, by the growth alone.
@@ -354,14 +380,17 @@ impl Room {
 
     /// Allocates a block of the first of `sizes` that the limit and the driver grant, and puts it at the end of
     /// the chain. On failure the error is that of the last size, the least that would do.
-    fn allocate(&mut self, source: &Source, counters: &Counters, sizes: [usize; 2]) -> Result<()> {
-        let mut refused = overflow(sizes[1]);
+    fn allocate(&mut self, source: &Source, counters: &Counters, sizes: [usize; 3]) -> Result<()> {
+        let (mut refused, mut tried) = (overflow(0), None);
         for bytes in sizes {
+            if tried.replace(bytes) == Some(bytes) {
+                continue;
+            }
             match self.allocate_one(source, bytes) {
                 Ok(block) => {
                     self.reserved += block.bytes();
                     counters.allocated(self.reserved);
-                    event!(debug, bytes = block.bytes(), reserved = self.reserved, "block allocated");
+                    self.notes.push(Note::Allocated { bytes: block.bytes(), reserved: self.reserved });
                     if let Err(error) = self.fill_fresh(source, &block) {
                         let _ = self.free(source, counters, block);
                         return Err(error);
@@ -415,6 +444,8 @@ impl Room {
 
     fn enter_block(&mut self, index: usize) {
         self.current = index;
+        self.entered += 1;
+        self.last = Last::default();
         self.front = 0;
         self.front_mark = 0;
         match self.chain.get(index) {
@@ -436,6 +467,7 @@ impl Room {
     pub(crate) fn needs_attention(&self, source: &Source) -> bool {
         self.is_outgrown()
             || self.refused != 0
+            || !self.stuck.is_empty()
             || source.options.scrub.value().is_some() && self.wrote()
             || self.chain.iter().any(|link| !link.uninit.is_empty())
     }
@@ -498,9 +530,9 @@ impl Room {
     fn replacement(&mut self, source: &Source, counters: &Counters) -> Option<usize> {
         if self.largest() < self.high_water {
             let best = self.step(source.options.growth).max(self.high_water);
-            let sizes = [best, self.high_water];
+            let sizes = [best, self.high_water, self.high_water];
             if let Err(error) = self.allocate(source, counters, sizes) {
-                event!(warn, blocks = self.chain.len(), error = error, "chain kept");
+                self.notes.push(Note::ChainKept { blocks: self.chain.len(), error });
                 self.kept = self.chain.len();
                 return None;
             }
@@ -560,7 +592,7 @@ impl Room {
         }
         let was_empty = self.chain.is_empty();
         let first = if was_empty { source.options.first_capacity } else { 0 };
-        self.allocate(source, counters, [bytes.max(first), bytes])?;
+        self.allocate(source, counters, [bytes.max(first), bytes, bytes])?;
         if was_empty {
             self.enter_block(0);
         }
@@ -600,7 +632,9 @@ impl Room {
 
     fn free_stuck(&mut self, source: &Source, counters: &Counters) -> Result<()> {
         let mut outcome = Ok(());
-        for block in std::mem::take(&mut self.stuck) {
+        for _ in 0..self.stuck.len() {
+            // One that sticks again goes to the end; the capacity for it is there.
+            let block = self.stuck.remove(0);
             outcome = outcome.and(self.free(source, counters, block));
         }
         outcome
@@ -617,7 +651,7 @@ impl Room {
                 Ok(())
             }
             Err(refused) => {
-                event!(warn, bytes = bytes, error = refused.error, "block not freed");
+                self.notes.push(Note::NotFreed { bytes, error: refused.error.clone() });
                 counters.failed_free();
                 self.stuck.push(refused.value);
                 Err(refused.error)

@@ -6,6 +6,7 @@
 
 use crate::arena::room::Room;
 use crate::sync::{AtomicU32, Mutex, Ordering, UnsafeCell, lock};
+use crate::trace::Notes;
 
 /// The room, the lock and the number of open writers.
 #[derive(Debug)]
@@ -17,6 +18,13 @@ pub(crate) struct SharedRoom {
 
 // SAFETY: the methods below are the only way to the room, and their contracts make its accesses exclusive.
 unsafe impl Sync for SharedRoom {}
+
+/// The outcome, and what is to be told once nobody has the room.
+#[inline]
+fn access_and_take<R>(room: &mut Room, access: impl FnOnce(&mut Room) -> R) -> (R, Notes) {
+    let outcome = access(room);
+    (outcome, room.notes.take())
+}
 
 impl SharedRoom {
     pub(crate) fn new(room: Room) -> Self {
@@ -34,7 +42,9 @@ impl SharedRoom {
         if self.writers.load(Ordering::Acquire) == 0 {
             // SAFETY: no writer is open, none can be opened but by the caller, and the writers that there were
             // happened before. `access` does not come back here.
-            self.room.with_mut(|room| access(unsafe { &mut *room }))
+            let (outcome, notes) = self.room.with_mut(|room| access_and_take(unsafe { &mut *room }, access));
+            notes.tell();
+            outcome
         } else {
             // SAFETY: the caller holds the lease.
             unsafe { self.with_writer(access) }
@@ -48,9 +58,12 @@ impl SharedRoom {
     /// The caller is a writer of the running call that is counted here, or the call while one is; `access` calls
     /// no code of the user and does not come back here.
     pub(crate) unsafe fn with_writer<R>(&self, access: impl FnOnce(&mut Room) -> R) -> R {
-        let _guard = lock(&self.lock);
+        let guard = lock(&self.lock);
         // SAFETY: while a writer is open, the call and every writer take the lock; `access` does not come back.
-        self.room.with_mut(|room| access(unsafe { &mut *room }))
+        let (outcome, notes) = self.room.with_mut(|room| access_and_take(unsafe { &mut *room }, access));
+        drop(guard);
+        notes.tell();
+        outcome
     }
 
     /// Counts a writer.

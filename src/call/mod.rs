@@ -166,7 +166,12 @@ impl Call {
             return Err(Error::TooManyOutputs { limit: MAX_OUTPUTS });
         }
         self.opened.set(opened + 1);
-        Ok(Hold { core: self.core, generation: self.generation })
+        Ok(Hold {
+            core: self.core,
+            generation: self.generation,
+            #[cfg(loom)]
+            opened,
+        })
     }
 
     /// Room for `len` values. Not initialised by the call: it shows zeros, what an earlier call left, or what the
@@ -321,6 +326,8 @@ impl Drop for Call {
 struct Hold {
     core: NonNull<Core>,
     generation: u64,
+    #[cfg(loom)]
+    opened: u32,
 }
 
 // SAFETY: a hold belongs to no thread, and offers the core, which is Sync.
@@ -339,6 +346,8 @@ impl Hold {
     #[inline]
     fn publish(self) -> (CoreRef, u64) {
         let this = ManuallyDrop::new(self);
+        #[cfg(loom)]
+        this.core().shadow.write(this.opened);
         let last = this.core().counts.publish();
         // SAFETY: publishing has just counted this reference.
         let reference = unsafe { CoreRef::from_counted(this.core) };
@@ -353,6 +362,8 @@ impl Hold {
 impl Drop for Hold {
     #[inline]
     fn drop(&mut self) {
+        #[cfg(loom)]
+        self.core().shadow.write(self.opened);
         let last = self.core().counts.close_output();
         if last {
             // SAFETY: that was the lease's last hold.

@@ -42,7 +42,8 @@ use crate::panics;
 #[must_use = "the outcome of the work is found here alone"]
 pub struct Deferred<R> {
     backend: AnyBackend,
-    event: Event,
+    /// None where the work has passed already.
+    event: Option<Event>,
     outcome: Outcome<R>,
     /// The core of a call that was deferred as it was, to be ended by whoever sees its event first.
     unsettled: Option<CoreRef>,
@@ -55,7 +56,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Queues `work` with a call of `begin`'s. Whatever fails does so before anything has changed.
+/// Queues `work` with a call of `begin`'s. What can fail does so before anything has changed: a started stream refuses
+/// no work, and what it refused all the same would run here.
 pub(super) fn run<R, W>(
     backend: &AnyBackend,
     stream: &Stream,
@@ -66,38 +68,37 @@ where
     R: Send + 'static,
     W: FnOnce(&mut Call) -> Result<R> + Send + 'static,
 {
-    let outcome: Outcome<R> = Arc::default();
-    let job = Arc::new(Mutex::new(None));
-    // The worker finds the job locked until it is there, or found not to come.
-    let mut place = locked(&job);
-    let (job, slot) = (Arc::clone(&job), Arc::clone(&outcome));
-    let queued = backend.enqueue(
-        stream,
-        Box::new(move || {
-            let job: Option<(Call, W)> = locked(&job).take();
-            if let Some((call, work)) = job {
-                let result = perform(call, work);
-                *locked(&slot) = Some(result);
-            }
-        }),
-    );
-    let event = match queued {
-        Ok(event) => event,
-        Err(refused) => return Err(Refused::new(refused.error, work)),
-    };
-    match begin() {
-        Ok(call) => {
-            call.mark_deferred();
-            *place = Some((call, work));
-        }
+    let call = match backend.start(stream).and_then(|()| begin()) {
+        Ok(call) => call,
         Err(error) => return Err(Refused::new(error, work)),
-    }
-    drop(place);
+    };
+    call.mark_deferred();
+    let outcome: Outcome<R> = Arc::default();
+    let slot = Arc::clone(&outcome);
+    let job = move || {
+        let result = perform(call, work);
+        *locked(&slot) = Some(result);
+    };
+    let event = match backend.enqueue(stream, Box::new(job)) {
+        Ok(event) => Some(event),
+        Err(refused) => {
+            (refused.value)();
+            None
+        }
+    };
     Ok(Deferred { backend: backend.clone(), event, outcome, unsettled: None, waker: None })
 }
 
 fn perform<R>(mut call: Call, work: impl FnOnce(&mut Call) -> Result<R>) -> Result<R> {
-    match catch_unwind(AssertUnwindSafe(|| work(&mut call))) {
+    let generation = call.generation();
+    // SAFETY: the call is an owner.
+    let core = unsafe { CoreRef::new(call.core_ptr()) };
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut call)));
+    if call.core_ptr() != core.as_non_null() || call.generation() != generation {
+        // The work left another call in this one's place. The one it took is its new holder's, and runs.
+        core.unmark_deferred(generation);
+    }
+    match outcome {
         Ok(Ok(value)) => {
             call.end();
             Ok(value)
@@ -121,12 +122,20 @@ pub(super) fn call(backend: &AnyBackend, stream: &Stream, call: Call) -> Result<
     let core = unsafe { CoreRef::new(call.core_ptr()) };
     call.defer(event.clone());
     let outcome = Arc::new(Mutex::new(Some(Ok(()))));
-    Ok(Deferred { backend: backend.clone(), event, outcome, unsettled: Some(core), waker: None })
+    Ok(Deferred { backend: backend.clone(), event: Some(event), outcome, unsettled: Some(core), waker: None })
 }
 
 impl<R> Deferred<R> {
-    pub(super) fn event(&self) -> &Event {
-        &self.event
+    pub(super) fn event(&self) -> Option<&Event> {
+        self.event.as_ref()
+    }
+
+    fn has_passed(&self) -> Result<bool> {
+        self.event.as_ref().map_or(Ok(true), |event| self.backend.has_passed(event))
+    }
+
+    fn wait_for_event(&self, timeout: Option<Duration>) -> Result<bool> {
+        self.event.as_ref().map_or(Ok(true), |event| self.backend.wait(event, timeout))
     }
 
     /// Whether the work has passed. Never blocks.
@@ -135,7 +144,7 @@ impl<R> Deferred<R> {
     ///
     /// [`Error::Driver`], also for an error of the queued work.
     pub fn is_done(&self) -> Result<bool> {
-        let passed = self.backend.has_passed(&self.event)?;
+        let passed = self.has_passed()?;
         if passed {
             self.settle()?;
         }
@@ -149,7 +158,7 @@ impl<R> Deferred<R> {
     /// What the work answered; [`Error::Panicked`] where it panicked; [`Error::WouldDeadlock`] on the worker that
     /// would do the work; [`Error::AlreadyTaken`].
     pub fn wait(self) -> Result<R> {
-        self.backend.wait(&self.event, None)?;
+        self.wait_for_event(None)?;
         self.take()
     }
 
@@ -159,7 +168,7 @@ impl<R> Deferred<R> {
     ///
     /// As [`wait`](Self::wait).
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<R>> {
-        if self.backend.wait(&self.event, Some(timeout))? { self.take().map(Some) } else { Ok(None) }
+        if self.wait_for_event(Some(timeout))? { self.take().map(Some) } else { Ok(None) }
     }
 
     fn settle(&self) -> Result<()> {
@@ -177,10 +186,15 @@ impl<R> Future for Deferred<R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<R>> {
         let this = &mut *self;
+        let wakes = context.waker().clone();
         match &this.waker {
-            Some(waker) => *locked(waker) = Some(context.waker().clone()),
+            Some(waker) => {
+                // A waker's drop is the user's code: not under the lock.
+                let before = locked(waker).replace(wakes);
+                drop(before);
+            }
             None => {
-                let waker = Arc::new(Mutex::new(Some(context.waker().clone())));
+                let waker = Arc::new(Mutex::new(Some(wakes)));
                 let woken = Arc::clone(&waker);
                 let wake = move || {
                     let waker = locked(&woken).take();
@@ -188,14 +202,16 @@ impl<R> Future for Deferred<R> {
                         waker.wake();
                     }
                 };
-                if let Err(refused) = this.backend.notify(&this.event, Box::new(wake)) {
+                if let Some(event) = &this.event
+                    && let Err(refused) = this.backend.notify(event, Box::new(wake))
+                {
                     return Poll::Ready(Err(refused.error));
                 }
                 this.waker = Some(waker);
             }
         }
         // The event may have passed before the waker was in its place.
-        match this.backend.has_passed(&this.event) {
+        match this.has_passed() {
             Ok(true) => Poll::Ready(this.take()),
             Ok(false) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),

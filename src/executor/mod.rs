@@ -15,7 +15,7 @@ use crate::error::{Refused, Result};
 /// are the same executor, and equal.
 ///
 /// The host's stream is a queue with one worker thread, started by the first deferred call. Dropping the last clone
-/// waits for the work that is queued.
+/// waits for the work that is queued, unless it is dropped on the worker of some host executor, which waits for none.
 ///
 /// ```
 /// use device_arena::{Arena, Executor};
@@ -157,7 +157,10 @@ impl Executor {
     ///
     /// [`Error::WrongVendor`](crate::Error::WrongVendor), [`Error::Driver`](crate::Error::Driver).
     pub fn order_after<R>(&self, deferred: &Deferred<R>) -> Result<()> {
-        self.0.backend.stream_wait(&self.0.stream, deferred.event())
+        match deferred.event() {
+            Some(event) => self.0.backend.stream_wait(&self.0.stream, event),
+            None => Ok(()),
+        }
     }
 
     /// Blocks until everything that is queued here has passed.

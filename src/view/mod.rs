@@ -219,8 +219,10 @@ impl<T: Pod> View<T> {
         if start > end || end > self.len {
             return Err(Error::OutOfRange { operation: "slice", start, end, len: self.len });
         }
-        // SAFETY: `start <= end <= len`, so the address is that of one of the output's values, or one past.
-        let address = unsafe { self.address.add(start) };
+        // The block may be gone by now, and only the address is computed: no claim that it leads anywhere.
+        let address = self.address.as_ptr().wrapping_add(start);
+        // SAFETY: `start <= end <= len`, so it is the address of one of the output's values or one past: not null.
+        let address = unsafe { NonNull::new_unchecked(address) };
         Ok(Self::new(self.core.clone(), self.generation, address, end - start))
     }
 }

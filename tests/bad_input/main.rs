@@ -2,6 +2,7 @@
 
 mod deferred;
 mod forgotten;
+mod found;
 mod pointers;
 mod sizes;
 mod threads;
