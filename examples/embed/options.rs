@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -33,7 +34,7 @@ impl Options {
         while let Some(arg) = parser.next()? {
             match arg {
                 Arg::Long("query") => options.query = Some(parser.value()?.into_encoded_bytes()),
-                Arg::Long("calls") => options.calls = parser.value()?.parse()?,
+                Arg::Long("calls") => options.calls = calls(parser.value()?)?,
                 Arg::Long("json") => options.json = true,
                 Arg::Long("help") | Arg::Short('h') => options.help = true,
                 Arg::Value(file) => options.files.push(file.into()),
@@ -42,4 +43,8 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+fn calls(value: OsString) -> Result<NonZeroU64, lexopt::Error> {
+    value.parse().map_err(|_| format!("--calls takes a number of 1 or more, not {value:?}").into())
 }
