@@ -221,7 +221,7 @@ fn a_contended_defer_gives_the_work_back() {
     let arena = Arena::new(&executor);
     let running = executor.begin(&arena).unwrap();
     let (ran, runs) = mpsc::channel();
-    let refused = executor.defer(&arena, move |_| Ok(ran.send(3).unwrap())).unwrap_err();
+    let refused = executor.defer(&arena, move |_| ran.send(3).map_err(|_| Error::AlreadyTaken)).unwrap_err();
     assert!(matches!(refused.error, Error::Contended { .. }));
     executor.synchronize().unwrap();
     assert!(runs.try_recv().is_err(), "the work has not run");

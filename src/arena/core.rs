@@ -110,7 +110,26 @@ impl Core {
     /// # Safety
     ///
     /// The caller is an owner. If `next` takes its ownership out of the word, it must not touch the core again.
+    #[inline]
     pub(crate) unsafe fn change(core: NonNull<Self>, next: impl Fn(Word) -> Word) -> Option<Result<usize>> {
+        // SAFETY: an owner keeps the core until the change below is made.
+        let this = unsafe { core.as_ref() };
+        let word = this.state.load();
+        let after = next(word);
+        // Where nobody waits and the arena is open, a change leaves nothing behind.
+        if !word.has_waiters() && !after.is_closed() && this.state.change(word, after).is_ok() {
+            return None;
+        }
+        // SAFETY: the change is not made, and the caller's promise is the same.
+        unsafe { Self::change_slowly(core, next) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`change`](Self::change).
+    #[cold]
+    #[inline(never)]
+    unsafe fn change_slowly(core: NonNull<Self>, next: impl Fn(Word) -> Word) -> Option<Result<usize>> {
         // SAFETY: an owner keeps the core until the change below is made.
         let this = unsafe { core.as_ref() };
         let mut waker = None;

@@ -90,6 +90,8 @@ pub(crate) struct Room {
     stuck: Vec<Block>,
     /// The last room that was taken, for whoever gives all of it back.
     last: Last,
+    /// Something happened that the next begin may have to see to.
+    attention: bool,
     /// How often a block was entered, so that a scratch scope knows its own.
     entered: u64,
     pub(crate) notes: Notes,
@@ -259,6 +261,7 @@ impl Room {
         if bytes == 0 {
             return;
         }
+        self.attention = true;
         for link in self.chain.iter_mut().rev() {
             let Some(start) = address.as_ptr().addr().checked_sub(link.block.address().as_ptr().addr())
             else {
@@ -282,6 +285,7 @@ impl Room {
         counters.used(used);
         if used > self.high_water {
             self.high_water = used;
+            self.attention |= used > self.capacity;
             counters.high_water(used);
         }
     }
@@ -308,6 +312,7 @@ impl Room {
                     let wanted = self.used().saturating_add(asked);
                     if matches!(error, Error::OverLimit { .. }) && !self.exceeds_alone(source, wanted) {
                         self.refused = wanted;
+                        self.attention = true;
                     }
                 })?;
                 self.chain.len() - 1
@@ -396,6 +401,7 @@ impl Room {
                         return Err(error);
                     }
                     self.chain.push(Link::new(block));
+                    self.attention |= self.chain.len() > 1;
                     return Ok(());
                 }
                 Err(error) => refused = error,
@@ -444,6 +450,7 @@ impl Room {
 
     fn enter_block(&mut self, index: usize) {
         self.current = index;
+        self.attention |= self.chain.len() > 1;
         self.entered += 1;
         self.last = Last::default();
         self.front = 0;
@@ -465,6 +472,11 @@ impl Room {
     /// Whether the next begin has more to do than to count: a chain to replace, bytes to scrub.
     #[inline]
     pub(crate) fn needs_attention(&self, source: &Source) -> bool {
+        (self.attention || source.options.scrub.value().is_some()) && self.is_in_need(source)
+    }
+
+    #[cold]
+    fn is_in_need(&self, source: &Source) -> bool {
         self.is_outgrown()
             || self.refused != 0
             || !self.stuck.is_empty()
@@ -563,6 +575,11 @@ impl Room {
         ranges
     }
 
+    /// Whether there is nothing left that the next begin would have to see to.
+    fn settle_attention(&mut self, source: &Source) {
+        self.attention = self.is_in_need(source);
+    }
+
     /// The second half, once the views are stale: frees all blocks but the one that stays.
     pub(crate) fn finish_rewind(&mut self, source: &Source, counters: &Counters, stays: Option<usize>) {
         // What fails is counted, and tried again the next time.
@@ -583,6 +600,7 @@ impl Room {
         }
         self.enter_block(0);
         self.rewind(counters);
+        self.settle_attention(source);
     }
 
     /// A block of at least `bytes` bytes for the next call. Everything else stays where it is.
@@ -654,6 +672,7 @@ impl Room {
                 self.notes.push(Note::NotFreed { bytes, error: refused.error.clone() });
                 counters.failed_free();
                 self.stuck.push(refused.value);
+                self.attention = true;
                 Err(refused.error)
             }
         }

@@ -104,7 +104,8 @@ impl Word {
     /// Nobody holds the lease and nobody reads.
     #[inline]
     pub(crate) fn is_free(self) -> bool {
-        self.phase() == Phase::Idle && self.readers() == 0
+        // Idle is zero, and so is no reader.
+        self.0 & (PHASE | (GENERATION - READER)) == 0
     }
 
     /// Nobody owns the blocks.
@@ -206,6 +207,7 @@ impl State {
             if !word.is_free() {
                 return Err(word);
             }
+            debug_assert!(!word.is_closed(), "only the handle's user begins");
             let next = if only_start || word.needs_attention() || word.is_exhausted() {
                 word.with_phase(Phase::Starting)
             } else {
@@ -226,7 +228,7 @@ impl State {
     /// Changes the word from `seen`; on failure answers what is there.
     #[inline]
     pub(crate) fn change(&self, seen: Word, next: Word) -> Result<(), Word> {
-        let changed = self.0.compare_exchange_weak(seen.0, next.0, Ordering::AcqRel, Ordering::Acquire);
+        let changed = self.0.compare_exchange(seen.0, next.0, Ordering::AcqRel, Ordering::Acquire);
         changed.map(drop).map_err(Word)
     }
 

@@ -35,7 +35,11 @@ fn a_view_was_pending_after_its_deferred_call_was_waited_for() {
         let stop = AtomicBool::new(false);
         let soon = executor.defer_call(call).unwrap();
         std::thread::scope(|threads| {
-            threads.spawn(|| while !stop.load(Ordering::Relaxed) && view.read().is_err() {});
+            threads.spawn(|| {
+                while !stop.load(Ordering::Relaxed) && view.read().is_err() {
+                    std::hint::spin_loop();
+                }
+            });
             soon.wait().unwrap();
             assert_eq!(*view.read().unwrap(), [1]);
             stop.store(true, Ordering::Relaxed);
