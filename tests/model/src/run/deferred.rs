@@ -207,10 +207,13 @@ impl Runner<'_> {
             Release::Synchronize => self.model.works.all_of(executor),
             _ => self.model.works.up_to(work),
         };
-        self.open(&all);
         self.report.meet("release");
+        if how == Release::Begin {
+            return self.begin_behind(work, &all);
+        }
+        self.open(&all);
         match how {
-            Release::Quietly => {}
+            Release::Quietly | Release::Begin => {}
             Release::Wait => {
                 let got = self.take_handle(work)?.wait();
                 self.pump()?;
@@ -237,7 +240,6 @@ impl Runner<'_> {
                     std::thread::yield_now();
                 }
             }
-            Release::Begin => return self.begin_behind(work),
             Release::Synchronize => {
                 if let Some(executor) = &self.executors[executor] {
                     executor.synchronize().map_err(|error| error.to_string())?;
@@ -247,15 +249,30 @@ impl Runner<'_> {
         self.pump()
     }
 
-    /// Begins a call on the arena that work holds, and waits for it.
-    fn begin_behind(&mut self, work: usize) -> Checked {
+    /// Begins a call on the arena that work holds, and waits for it: the gates open once it does.
+    fn begin_behind(&mut self, work: usize, all: &BTreeSet<usize>) -> Checked {
+        let gates: Vec<_> = all.iter().filter_map(|work| self.works[*work].gate.take()).collect();
+        self.open(all);
         let model = &self.model.works.list[work];
+        // Where something else would hold the arena as well, nobody waits.
         let call = model.call.filter(|call| !model.passed && self.model.calls[*call].open == 0);
         let at = call.map(|call| self.model.calls[call].arena);
+        let at = at.filter(|at| self.model.arenas[*at].readers == 0);
         let Some((at, arena)) = at.and_then(|at| Some((at, self.arenas[at].as_ref()?))) else {
+            drop(gates);
             return self.pump();
         };
-        let got = arena.begin_timeout(LONG);
+        let started = Instant::now();
+        let got = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_micros(300));
+                drop(gates);
+            });
+            arena.begin_timeout(LONG)
+        });
+        if started.elapsed() >= LONG {
+            return Err("a begin that waited was not woken".into());
+        }
         self.pump()?;
         self.report.meet("begin that waited");
         self.say(format_args!("call{} = begin arena{at} behind work{work}", self.model.calls.len()));
