@@ -234,7 +234,7 @@ pub trait Backend: sealed::Sealed {
     /// [`Error::Unavailable`] where the system gives no worker thread.
     fn start(&self, stream: &Stream) -> Result<()>;
 
-    /// Runs `work` on the host in the stream's order, off the calling thread. Answers the event behind it, which
+    /// Runs `work` on the host in the stream's order, off the calling thread. Returns the event behind it, which
     /// passes even if the work panics.
     ///
     /// # Errors

@@ -147,7 +147,7 @@ impl HostStream {
         Ok(())
     }
 
-    /// Queues `work`, and behind it the event that is answered.
+    /// Queues `work`, and behind it the event that is returned.
     pub(super) fn enqueue(&self, work: HostWork) -> Result<HostEvent, Refused<HostWork>> {
         let mut state = self.queue.state();
         if let Err(error) = self.started(&mut state) {

@@ -105,7 +105,7 @@ impl Core {
     }
 
     /// Changes the word, and sees to what the change leaves behind: wakes who waits for a free arena, and frees
-    /// the blocks if nobody owns them any more. Answers what freeing said, if this was the last owner.
+    /// the blocks if nobody owns them any more. Returns what freeing said, if this was the last owner.
     ///
     /// # Safety
     ///
@@ -317,7 +317,7 @@ impl Core {
     }
 
     /// The arena's handle goes: its views are stale, and whoever is the last owner frees the blocks. Waits for
-    /// the work of a deferred call, which is then the last owner. Answers what freeing said, if the handle was.
+    /// the work of a deferred call, which is then the last owner. Returns what freeing said, if the handle was.
     ///
     /// # Safety
     ///

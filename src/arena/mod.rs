@@ -239,7 +239,7 @@ impl Arena {
     }
 
     /// Moves a started lease to the next generation and to [`Phase::Running`], in a fresh state where this one's
-    /// generations are used up. Answers the core that is leased now.
+    /// generations are used up. Returns the core that is leased now.
     ///
     /// # Safety
     ///
@@ -284,7 +284,7 @@ impl Arena {
         outcome
     }
 
-    /// Gives every block back to the driver, forgets the high-water mark and makes every view stale. Answers the
+    /// Gives every block back to the driver, forgets the high-water mark and makes every view stale. Returns the
     /// bytes that were freed.
     ///
     /// # Errors

@@ -520,7 +520,7 @@ impl Room {
     /// can see unless it succeeds. Replaces an outgrown chain by one block that fits the high-water mark, where
     /// the limit and the driver grant one, and scrubs what the last call wrote in the block that stays.
     ///
-    /// Answers the block that stays, as an index; none if all do.
+    /// Returns the block that stays, as an index; none if all do.
     pub(crate) fn prepare_rewind(&mut self, source: &Source, counters: &Counters) -> Result<Option<usize>> {
         self.leave_block();
         let stays = if self.is_outgrown() { self.replacement(source, counters) } else { None };
@@ -622,7 +622,7 @@ impl Room {
         Ok(())
     }
 
-    /// Frees every block and forgets the high-water mark; answers the bytes that were freed.
+    /// Frees every block and forgets the high-water mark; returns the bytes that were freed.
     ///
     /// Blocks that the driver does not take back are kept apart, counted as reserved, and tried again at the
     /// next occasion; the error is the driver's.

@@ -225,7 +225,7 @@ impl State {
         self.load().is_exhausted()
     }
 
-    /// Changes the word from `seen`; on failure answers what is there.
+    /// Changes the word from `seen`; on failure returns what is there.
     #[inline]
     pub(crate) fn change(&self, seen: Word, next: Word) -> Result<(), Word> {
         let changed = self.0.compare_exchange(seen.0, next.0, Ordering::AcqRel, Ordering::Acquire);

@@ -342,7 +342,7 @@ impl Hold {
         unsafe { self.core.as_ref() }
     }
 
-    /// Gives the hold back for a reference, and answers it with the generation of its call.
+    /// Gives the hold back for a reference, and returns it with the generation of its call.
     #[inline]
     fn publish(self) -> (CoreRef, u64) {
         let this = ManuallyDrop::new(self);

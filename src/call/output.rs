@@ -106,7 +106,7 @@ impl<T: Pod> Output<T> {
         Ok(())
     }
 
-    /// Sets values from the first on to what `values` yields, until either ends; answers how many.
+    /// Sets values from the first on to what `values` yields, until either ends; returns how many.
     ///
     /// # Errors
     ///

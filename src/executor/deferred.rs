@@ -151,11 +151,11 @@ impl<R> Deferred<R> {
         Ok(passed)
     }
 
-    /// Blocks until the work has passed; answers what it answered.
+    /// Blocks until the work has passed; returns what it returned.
     ///
     /// # Errors
     ///
-    /// What the work answered; [`Error::Panicked`] where it panicked; [`Error::WouldDeadlock`] on the worker that
+    /// What the work returned; [`Error::Panicked`] where it panicked; [`Error::WouldDeadlock`] on the worker that
     /// would do the work; [`Error::AlreadyTaken`].
     pub fn wait(self) -> Result<R> {
         self.wait_for_event(None)?;

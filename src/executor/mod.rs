@@ -124,10 +124,10 @@ impl Executor {
     }
 
     /// Runs `work` in the stream's order: on the host's worker; on a device at once, where it only queues. It owns
-    /// what it uses, makes and publishes its outputs, and what it answers comes back from the [`Deferred`]. The
+    /// what it uses, makes and publishes its outputs, and what it returns comes back from the [`Deferred`]. The
     /// arena is held until all of it has passed.
     ///
-    /// The call finishes when `work` answers `Ok`, and is abandoned when it answers `Err` or panics, which is an
+    /// The call finishes when `work` returns `Ok`, and is abandoned when it returns `Err` or panics, which is an
     /// error of [`Deferred::wait`].
     ///
     /// # Errors
