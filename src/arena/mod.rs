@@ -9,6 +9,7 @@ mod shadow;
 mod shared;
 mod state;
 mod stats;
+mod waiting;
 
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
