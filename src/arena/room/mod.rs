@@ -151,7 +151,7 @@ impl Room {
         self.take_or_grow(source, counters, bytes, align, Self::try_take_scratch)
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_or_grow(
         &mut self,
         source: &Source,
