@@ -89,6 +89,7 @@ impl Core {
     pub(crate) unsafe fn follow(core: NonNull<Self>) -> NonNull<Self> {
         // SAFETY: the lease keeps the core.
         let this = unsafe { core.as_ref() };
+        debug_assert_eq!(this.state.load().phase(), Phase::Starting);
         // SAFETY: the caller holds the lease with every output closed.
         let room = unsafe { this.room.with_call(std::mem::take) };
         let previous = CoreRef(core);
@@ -161,6 +162,7 @@ impl Core {
     pub(crate) unsafe fn end_call(core: NonNull<Self>, opened: u32, abandoned: bool) {
         // SAFETY: the lease keeps the core.
         let this = unsafe { core.as_ref() };
+        debug_assert!(matches!(this.state.load().phase(), Phase::Running | Phase::Deferred));
         let ended = |word: Word| if abandoned { word.next_generation() } else { word };
         if this.counts.try_settle(opened) {
             // SAFETY: every output is closed, and the caller is the call.
@@ -183,7 +185,9 @@ impl Core {
     #[cold]
     pub(crate) unsafe fn close_last_hold(core: NonNull<Self>) {
         // SAFETY: the lease keeps the core.
-        unsafe { core.as_ref() }.counts.restore_share();
+        let this = unsafe { core.as_ref() };
+        debug_assert_eq!(this.state.load().phase(), Phase::Ended);
+        this.counts.restore_share();
         // SAFETY: the caller had the last hold, so every output is closed.
         unsafe { Self::end_lease(core, |word| word) };
     }
@@ -240,6 +244,8 @@ impl Core {
     /// reference as well.
     #[inline]
     pub(crate) unsafe fn end_read(core: NonNull<Self>) {
+        // SAFETY: a reader is an owner, and owners keep the core.
+        debug_assert_ne!(unsafe { core.as_ref() }.state.load().readers(), 0);
         // SAFETY: a reader is an owner, and gives that up.
         unsafe { Self::change(core, Word::without_reader) };
     }
@@ -273,6 +279,7 @@ impl Core {
     unsafe fn free(core: NonNull<Self>) -> Result<usize> {
         // SAFETY: the owners' reference keeps the core.
         let this = unsafe { core.as_ref() };
+        debug_assert!(this.state.load().is_ownerless());
         // SAFETY: nobody owns the blocks, nobody can become an owner of a closed arena: the caller is alone.
         let outcome = unsafe { this.room.with_call(|room| room.free_all(&this.source, &this.counters)) };
         drop(CoreRef(core));

@@ -81,6 +81,7 @@ impl SharedRoom {
     ///
     /// The caller is a writer that is counted here.
     pub(crate) unsafe fn close_writer(&self) {
-        self.writers.fetch_sub(1, Ordering::Release);
+        let before = self.writers.fetch_sub(1, Ordering::Release);
+        debug_assert_ne!(before, 0);
     }
 }

@@ -27,6 +27,7 @@ impl Core {
     pub(crate) unsafe fn defer(core: NonNull<Self>, call: Call, event: Event) {
         // SAFETY: the lease keeps the core.
         let reference = unsafe { CoreRef::new(core) };
+        debug_assert_eq!(reference.state.load().phase(), Phase::Running);
         let mut deferred = lock(&reference.deferred);
         // SAFETY: the lease's holder is an owner and stays one.
         unsafe { Self::change(core, |word| word.with_phase(Phase::Deferred)) };

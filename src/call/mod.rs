@@ -65,6 +65,8 @@ impl Call {
     /// The caller has just taken the core's lease for `generation`, and gives it to the call.
     #[inline]
     pub(crate) unsafe fn new(core: NonNull<Core>, generation: u64) -> Self {
+        // SAFETY: the lease keeps the core.
+        debug_assert_eq!(unsafe { core.as_ref() }.state.load().generation(), generation);
         Self { core, generation, opened: Cell::new(0) }
     }
 
