@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Holder {
-    /// A call that has not finished.
+    /// A call that has not finished, or a trim that is under way on another thread.
     Call,
     /// An output of a call that has ended: it is neither published nor dropped.
     Output,
@@ -17,7 +17,7 @@ pub enum Holder {
     Deferred,
     /// This many read guards and exports.
     Readers(u32),
-    /// A begin, a reserve or a trim that is under way on another thread.
+    /// A begin or a reserve that is under way on another thread.
     Begin,
 }
 

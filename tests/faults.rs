@@ -173,6 +173,70 @@ fn a_block_that_stuck_was_tried_again_by_trim_alone() {
 }
 
 #[test]
+fn a_warm_block_was_gone_after_a_refused_output_that_needed_its_place() {
+    let (plan, executor) = subject();
+    let arena = options().byte_limit(64 << 10).build(&executor).unwrap();
+    call(&executor, &arena, &[40 << 10]).unwrap();
+    let running = executor.begin(&arena).unwrap();
+    plan.fail(Operation::Allocate, 0, 1);
+    assert!(matches!(running.output::<u8>(50 << 10), Err(Error::OutOfMemory { .. })));
+    assert_eq!(arena.stats().bytes_reserved, 40 << 10);
+    drop(running.output::<u8>(40 << 10).unwrap());
+    running.finish().unwrap();
+}
+
+#[test]
+fn a_block_that_stuck_in_trim_was_tried_again_one_begin_late() {
+    let (plan, executor) = subject();
+    let arena = options().build(&executor).unwrap();
+    call(&executor, &arena, &[1]).unwrap();
+    plan.fail(Operation::Free, 0, 1);
+    assert!(arena.trim().is_err());
+    call(&executor, &arena, &[]).unwrap();
+    assert_eq!((plan.live_blocks(), arena.stats().bytes_reserved), (0, 0));
+}
+
+#[test]
+#[cfg(feature = "tracing")]
+fn a_subscriber_that_was_told_under_the_lock_of_the_deferral_it_asks_for() {
+    use std::cell::RefCell;
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    thread_local! {
+        static SOON: RefCell<Option<device_arena::Deferred<()>>> = const { RefCell::new(None) };
+    }
+    struct Asks;
+    impl Subscriber for Asks {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, _: &Event<'_>) {
+            SOON.with(|soon| soon.borrow().as_ref().map(|soon| soon.is_done().unwrap()));
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+    let (done, is_done) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (plan, executor) = subject();
+        let arena = Arena::new(&executor);
+        let running = executor.begin(&arena).unwrap();
+        drop(running.output::<u8>(1).unwrap());
+        SOON.with(|soon| *soon.borrow_mut() = Some(executor.defer_call(running).unwrap()));
+        plan.fail(Operation::Free, 0, 1);
+        tracing::subscriber::with_default(Asks, || drop(arena));
+        done.send(plan.injected()).unwrap();
+    });
+    assert_eq!(is_done.recv_timeout(std::time::Duration::from_secs(30)).expect("it ends"), 1);
+}
+
+#[test]
 fn a_failed_free_in_drop_is_counted_and_raised_nowhere() {
     let (plan, executor) = subject();
     let arena = options().build(&executor).unwrap();

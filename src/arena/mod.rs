@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub(crate) use self::core::{Core, CoreRef};
 pub(crate) use self::counts::MAX_OUTPUTS;
 pub use self::options::{ArenaOptions, Growth, Placement, Scrub};
-pub(crate) use self::room::{Room, ScratchMark, Source, round_up};
+pub(crate) use self::room::{Cost, Room, ScratchMark, Source, round_up};
 use self::state::Word;
 pub(crate) use self::state::{Phase, ReadRefusal};
 pub use self::stats::ArenaStats;
@@ -303,9 +303,15 @@ impl Arena {
         // SAFETY: the lease keeps the core.
         let this = unsafe { core.as_ref() };
         // SAFETY: the lease's holder is alone, and every view is stale.
-        let outcome = unsafe { this.room.with_call(|room| room.free_all(&this.source, &this.counters)) };
+        let (outcome, attention) = unsafe {
+            this.room.with_call(|room| {
+                let outcome = room.free_all(&this.source, &this.counters);
+                (outcome, room.needs_attention(&this.source))
+            })
+        };
+        let next = |word: Word| word.with_phase(Phase::Idle).with_attention(attention);
         // SAFETY: the lease's holder is an owner; the handle, which is another, keeps the core.
-        unsafe { Core::change(core, |word| word.with_phase(Phase::Idle)) };
+        unsafe { Core::change(core, next) };
         outcome
     }
 
@@ -319,8 +325,8 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// [`Error::Contended`], and the arena with it, while a call, a guard or an export holds it; an error of the
-    /// deferred work's wait, and the arena with it. [`Error::Driver`] where the driver does not take a block back:
+    /// [`Error::Contended`], and the arena with it, while a call, a guard or an export holds it, and on the worker of a
+    /// host executor, which does not wait, while deferred work does; an error of the deferred work's wait, likewise. [`Error::Driver`] where the driver does not take a block back:
     /// the arena comes back with it, and can be closed again.
     pub fn close(self) -> Result<usize, Refused<Self>> {
         let waited = self.wait_for_deferred();
@@ -333,11 +339,15 @@ impl Arena {
     fn wait_for_deferred(&self) -> Result<()> {
         loop {
             let core = self.core();
+            if !core.source.backend.can_wait() {
+                // A thread that does a stream's work waits for no other's: two of them could wait for each other.
+                return core.settle().map(drop);
+            }
             core.wait_for_deferred()?;
-            // A deferred closure on the host ends its call itself, and never on a thread that waits for it.
-            if core.state.load().phase() != Phase::Deferred || !core.source.backend.can_wait() {
+            if core.state.load().phase() != Phase::Deferred {
                 return Ok(());
             }
+            // A deferred closure ends its call itself.
             core.wait_until_free(Duration::from_secs(1))?;
         }
     }

@@ -30,8 +30,10 @@ pub struct ArenaStats {
     /// What the arena has from the driver now.
     pub bytes_reserved: u64,
     /// What the current generation's call has taken: outputs rounded up to the alignment, and open scratch.
+    /// For types aligned beyond it, what their alignment may cost is included.
     pub bytes_used: u64,
-    /// The most that any call had taken at once since the arena was made or trimmed.
+    /// The most that any call had taken at once, or wanted where the limit refused it or `reserve` promised it, since the
+    /// arena was made or trimmed.
     pub bytes_high_water: u64,
     /// Rewinds: each call begun is one.
     pub rewinds: u64,

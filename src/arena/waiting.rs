@@ -10,6 +10,7 @@ use crate::backend::{Backend, Event};
 use crate::call::Call;
 use crate::error::Result;
 use crate::sync::lock;
+use crate::trace::Untold;
 
 /// A call that was deferred as it was, and the event behind its work.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl Core {
     pub(crate) unsafe fn defer(core: NonNull<Self>, call: Call, event: Event) {
         // SAFETY: the lease keeps the core.
         let reference = unsafe { CoreRef::new(core) };
-        debug_assert_eq!(reference.state.load().phase(), Phase::Running);
+        debug_assert!(matches!(reference.state.load().phase(), Phase::Running | Phase::Deferred));
         let mut deferred = lock(&reference.deferred);
         // SAFETY: the lease's holder is an owner and stays one.
         unsafe { Self::change(core, |word| word.with_phase(Phase::Deferred)) };
@@ -43,6 +44,8 @@ impl Core {
 
     /// Ends a deferred call whose event has passed. True if the caller should look at the word again.
     pub(crate) fn settle(&self) -> Result<bool> {
+        // Declared first, so that the lock is gone by the time that anybody is told.
+        let _untold = Untold::new();
         let _settling = lock(&self.settling);
         let mut slot = lock(&self.deferred);
         let Some(deferred) = slot.as_ref() else {
@@ -61,13 +64,20 @@ impl Core {
 
     /// Takes back the mark of a deferred call of `generation` that somebody has taken out of its closure, and runs.
     pub(crate) fn unmark_deferred(&self, generation: u64) {
+        let deferred = lock(&self.deferred);
+        if deferred.is_some() {
+            // Its new holder has deferred it in turn.
+            return;
+        }
         let mut word = self.state.load();
         while word.phase() == Phase::Deferred && word.generation() == generation {
             match self.state.change(word, word.with_phase(Phase::Running)) {
-                Ok(()) => return self.wake(),
+                Ok(()) => break,
                 Err(seen) => word = seen,
             }
         }
+        drop(deferred);
+        self.wake();
     }
 
     /// The event that a deferred call's hold lasts for.

@@ -58,7 +58,7 @@ impl<'c> HostAllocator<'c> {
         }
         // SAFETY: the `bytes` bytes before `end` are of an allocation that its user has freed.
         unsafe { end.sub(bytes).write_bytes(0, bytes) };
-        room.give_back(&self.call.core().counters, end, bytes);
+        room.give_back(&self.call.core().counters, end, bytes, None);
     }
 }
 

@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 use bytemuck::Pod;
 
 use super::{Hold, size_overflow};
-use crate::arena::{Core, Room, round_up};
-use crate::error::{Error, Result};
+use crate::arena::{Core, Cost, Room, round_up};
+use crate::error::Result;
 use crate::view::View;
 
 /// An output that grows as it is written.
@@ -41,6 +41,7 @@ pub struct Writer<T: Pod> {
     capacity: usize,
     /// The room in bytes, a multiple of the arena's alignment.
     room: usize,
+    cost: Cost,
 }
 
 // SAFETY: a writer is the only way to its values, and takes the room's lock when it grows.
@@ -56,7 +57,14 @@ impl<T: Pod> Writer<T> {
         // SAFETY: the caller is the call.
         unsafe { hold.core().room.open_writer() };
         let capacity = if size_of::<T>() == 0 { usize::MAX } else { 0 };
-        Self { hold: ManuallyDrop::new(hold), address: NonNull::dangling(), len: 0, capacity, room: 0 }
+        Self {
+            hold: ManuallyDrop::new(hold),
+            address: NonNull::dangling(),
+            len: 0,
+            capacity,
+            room: 0,
+            cost: Cost::default(),
+        }
     }
 
     /// How many values are written.
@@ -95,7 +103,8 @@ impl<T: Pod> Writer<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::SizeOverflow`], [`Error::OverLimit`], [`Error::OutOfMemory`]; the writer is as it was.
+    /// [`SizeOverflow`](crate::Error::SizeOverflow), [`OverLimit`](crate::Error::OverLimit),
+    /// [`OutOfMemory`](crate::Error::OutOfMemory); the writer is as it was.
     #[inline]
     pub fn reserve(&mut self, additional: usize) -> Result<()> {
         if additional <= self.capacity - self.len { Ok(()) } else { self.grow(additional) }
@@ -110,33 +119,36 @@ impl<T: Pod> Writer<T> {
         let core = self.hold.core();
         let bytes = round_up(bytes, core.source.options.alignment).ok_or_else(overflow)?;
         // SAFETY: this writer is counted; `grow_room` calls no user's code and does not come back here.
-        let (address, room) = unsafe { core.room.with_writer(|room| self.grow_room(core, room, bytes)) }?;
+        let (address, room, cost) =
+            unsafe { core.room.with_writer(|room| self.grow_room(core, room, bytes)) }?;
         self.address = address.cast();
         self.room = room;
+        self.cost = cost;
         self.capacity = room / size_of::<T>().max(1);
         Ok(())
     }
 
-    /// Room for at least `bytes` bytes that holds what is written: its address and size.
-    fn grow_room(&self, core: &Core, room: &mut Room, bytes: usize) -> Result<(NonNull<u8>, usize)> {
+    /// Room for at least `bytes` bytes that holds what is written: its address, its size, and what it cost.
+    fn grow_room(&self, core: &Core, room: &mut Room, bytes: usize) -> Result<(NonNull<u8>, usize, Cost)> {
         let old = self.address.cast::<u8>();
+        let (source, counters, align) = (&core.source, &core.counters, align_of::<T>());
         if self.room == 0 {
-            return Ok((room.take(&core.source, &core.counters, bytes, align_of::<T>())?, bytes));
+            let address = room.take(source, counters, bytes, align)?;
+            return Ok((address, bytes, room.last_cost()));
         }
-        if room.extend(&core.counters, self.end(), bytes - self.room) {
-            return Ok((old, bytes));
+        if room.extend(counters, self.end(), bytes - self.room) {
+            return Ok((old, bytes, self.cost));
         }
         // At the end of a block it takes no more than it needs, so that in one large block, where it would have
         // stayed in place, the same calls never take more.
         let doubled = if room.is_last(self.end()) { bytes } else { bytes.max(self.room.saturating_mul(2)) };
-        let mut take = |bytes| {
-            let address = room.take(&core.source, &core.counters, bytes, align_of::<T>())?;
-            Ok((address, bytes))
+        let (address, bytes) = match room.take_if_granted(source, counters, doubled, align) {
+            Some(address) => (address, doubled),
+            None => (room.take(source, counters, bytes, align)?, bytes),
         };
-        let (address, bytes) = take(doubled).or_else(|_: Error| take(bytes))?;
         // SAFETY: the old room holds `len` values, the new one is larger and was just taken.
         unsafe { address.copy_from_nonoverlapping(old, self.len * size_of::<T>()) };
-        Ok((address, bytes))
+        Ok((address, bytes, room.last_cost()))
     }
 
     /// One past the room.
@@ -209,9 +221,10 @@ impl<T: Pod> Writer<T> {
         let core = hold.core();
         let kept = round_up(keep * size_of::<T>(), core.source.options.alignment);
         let spare = kept.and_then(|kept| self.room.checked_sub(kept)).unwrap_or(0);
+        let cost = (spare == self.room).then_some(self.cost);
         if spare != 0 {
             // SAFETY: this writer is counted, and nothing of the user's runs here.
-            unsafe { core.room.with_writer(|room| room.give_back(&core.counters, self.end(), spare)) };
+            unsafe { core.room.with_writer(|room| room.give_back(&core.counters, self.end(), spare, cost)) };
         }
         // SAFETY: this writer is counted, and does not come back.
         unsafe { core.room.close_writer() };
@@ -219,7 +232,7 @@ impl<T: Pod> Writer<T> {
     }
 }
 
-/// Writes bytes, all or none. A refused write is an [`Error`] within the [`std::io::Error`].
+/// Writes bytes, all or none. A refused write is an [`Error`](crate::Error) within the [`std::io::Error`].
 impl std::io::Write for Writer<u8> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.extend_from_slice(bytes).map_err(std::io::Error::other)?;

@@ -97,7 +97,24 @@ fn two_workers_that_dropped_each_others_executor_waited_for_each_other() {
 
 #[test]
 fn two_workers_that_dropped_each_others_arena_waited_for_each_other() {
+    ends(|| arenas_crosswise(drop));
+}
+
+#[test]
+fn two_workers_that_closed_each_others_arena_waited_for_each_other() {
     ends(|| {
+        arenas_crosswise(|arena| {
+            // The later of the two may find the other's closure done.
+            if let Err(refused) = arena.close() {
+                assert!(matches!(refused.error, Error::Contended { holder: Holder::Deferred, .. }));
+            }
+        });
+    });
+}
+
+/// Two executors whose workers each get an arena whose call is queued behind the other's running closure.
+fn arenas_crosswise(end: fn(Arena)) {
+    {
         let executors = [Executor::host().unwrap(), Executor::host().unwrap()];
         let arenas = [Arena::host(), Arena::host()];
         let inner = [Arena::host(), Arena::host()];
@@ -108,7 +125,7 @@ fn two_workers_that_dropped_each_others_arena_waited_for_each_other() {
             let work = move |_: &mut Call| {
                 let others = handed.recv().unwrap();
                 meet.wait();
-                drop(others);
+                end(others);
                 Ok(())
             };
             running.push(executor.defer(arena, work).unwrap());
@@ -120,7 +137,7 @@ fn two_workers_that_dropped_each_others_arena_waited_for_each_other() {
             hand.send(arena).unwrap();
         }
         running.into_iter().for_each(|soon| soon.wait().unwrap());
-    });
+    }
 }
 
 #[test]
@@ -170,6 +187,24 @@ fn a_call_that_was_taken_out_of_its_closure_left_close_waiting() {
 }
 
 #[test]
+fn a_call_that_was_taken_out_of_its_closure_and_deferred_again_was_held_for_good() {
+    ends(|| {
+        let (executor, arena) = host();
+        let (second, dummy) = (Executor::host().unwrap(), Arena::host());
+        let soon = executor.defer(&arena, move |call| {
+            let view = call.output_from_slice(&[7u8])?.publish();
+            let mut other = dummy.begin()?;
+            std::mem::swap(call, &mut other);
+            drop(second.defer_call(other).map_err(Error::from)?);
+            Ok(view)
+        });
+        let view = soon.unwrap().wait().unwrap();
+        assert_eq!(*view.read().unwrap(), [7]);
+        arena.begin().unwrap().finish().unwrap();
+    });
+}
+
+#[test]
 fn a_scratch_scope_outlived_the_block_it_began_in() {
     let options = ArenaOptions::new().first_capacity(1).byte_limit(16 << 10).growth(Growth::Exact);
     let arena = options.build_host().unwrap();
@@ -202,9 +237,52 @@ fn room_given_back_kept_what_its_alignment_had_cost() {
         writer.push(Page([7; 4096])).unwrap();
         assert_eq!(writer.as_slice()[0].0, [7; 4096]);
     }
+    for _ in 0..1000 {
+        let mut below = call.writer_with_capacity::<Page>(1).unwrap();
+        let mut above = call.writer::<u8>().unwrap();
+        below.push(Page([7; 4096])).unwrap();
+        above.push(1).unwrap();
+        drop(above);
+        drop(below);
+    }
     assert_eq!(arena.stats().bytes_used, 64);
     call.finish().unwrap();
     assert_eq!(arena.stats().bytes_reserved, 64 << 10);
+}
+
+#[test]
+fn a_pending_refusal_undid_a_reserve() {
+    let options = ArenaOptions::new().first_capacity(32 << 10).byte_limit(64 << 10).growth(Growth::Exact);
+    let arena = options.build_host().unwrap();
+    let call = arena.begin().unwrap();
+    drop(call.output::<u8>(1 << 10).unwrap());
+    assert!(matches!(call.output::<u8>(40 << 10), Err(Error::OverLimit { .. })));
+    call.finish().unwrap();
+    arena.reserve(20 << 10).unwrap();
+    let call = arena.begin().unwrap();
+    let before = arena.stats();
+    drop(call.output::<u8>(20 << 10).unwrap());
+    assert_eq!(arena.stats().allocations, before.allocations, "the reserve was kept");
+    drop(call.output::<u8>(20 << 10).unwrap());
+    assert_eq!(arena.stats().allocations, before.allocations, "and what was refused is granted");
+    call.finish().unwrap();
+}
+
+#[test]
+fn a_lone_block_below_the_high_water_mark_was_not_replaced() {
+    let options = ArenaOptions::new().first_capacity(1).byte_limit(128 << 10).growth(Growth::Exact);
+    let arena = options.build_host().unwrap();
+    let output = |bytes: usize| {
+        let call = arena.begin().unwrap();
+        drop(call.output::<u8>(bytes).unwrap());
+        call.finish().unwrap();
+    };
+    output(40 << 10);
+    output(41 << 10);
+    output(1);
+    let steady = arena.stats();
+    output(41 << 10);
+    assert_eq!(arena.stats().allocations, steady.allocations);
 }
 
 #[test]

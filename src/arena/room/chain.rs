@@ -29,20 +29,31 @@ impl Room {
                 let fits_alone = !self.exceeds_alone(source, asked);
                 if fits_alone && self.is_untouched() && self.exceeds(source, asked) {
                     // Nobody has room of this call in the blocks that are in the way.
+                    let had = self.largest();
                     self.free_chain(source, counters);
-                }
-                let sizes = self.sizes(&source.options, asked);
-                self.allocate(source, counters, sizes).inspect_err(|error| {
-                    let wanted = self.used().saturating_add(asked);
-                    if matches!(error, Error::OverLimit { .. }) && !self.exceeds_alone(source, wanted) {
-                        self.refused = wanted;
-                        self.attention = true;
+                    let sizes = self.sizes(&source.options, asked);
+                    if let Err(error) = self.allocate(source, counters, sizes) {
+                        // What there was is asked for again, so that the refusal took nothing away.
+                        let _ = self.allocate(source, counters, [had; 3]);
+                        self.enter_block(0);
+                        return Err(error);
                     }
-                })?;
+                } else {
+                    let sizes = self.sizes(&source.options, asked);
+                    self.allocate(source, counters, sizes).inspect_err(|error| {
+                        let wanted = self.used().saturating_add(asked);
+                        if matches!(error, Error::OverLimit { .. }) && !self.exceeds_alone(source, wanted) {
+                            self.refused = wanted;
+                            self.attention = true;
+                        }
+                    })?;
+                }
                 self.chain.len() - 1
             }
         };
-        self.leave_block();
+        if self.base.is_some() {
+            self.leave_block();
+        }
         self.enter_block(next);
         Ok(())
     }
@@ -189,6 +200,7 @@ impl Room {
                 self.capacity = 0;
             }
         }
+        self.attention |= self.capacity < self.high_water;
         self.back = self.capacity;
         self.back_mark = self.capacity;
     }

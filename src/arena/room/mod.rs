@@ -91,7 +91,6 @@ pub(crate) struct Room {
     refused: usize,
     /// Blocks that the driver did not take back. They are never used again, and tried again.
     stuck: Vec<Block>,
-    /// The last room that was taken, for whoever gives all of it back.
     last: Last,
     /// Something happened that the next begin may have to see to.
     attention: bool,
@@ -100,12 +99,18 @@ pub(crate) struct Room {
     pub(crate) notes: Notes,
 }
 
-/// What the last room cost beside its bytes.
+/// What a room cost beside its bytes, for whoever gives all of it back.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cost {
+    padding: usize,
+    allowance: usize,
+}
+
+/// The last room that was taken.
 #[derive(Debug, Clone, Copy, Default)]
 struct Last {
     start: usize,
-    padding: usize,
-    allowance: usize,
+    cost: Cost,
 }
 
 // SAFETY: `base` points into a block of the chain, which goes with it.
@@ -138,6 +143,20 @@ impl Room {
         align: usize,
     ) -> Result<NonNull<u8>> {
         self.take_or_grow(source, counters, bytes, align, Self::try_take)
+    }
+
+    /// Takes room that the caller can do without: what is refused leaves no mark.
+    pub(crate) fn take_if_granted(
+        &mut self,
+        source: &Source,
+        counters: &Counters,
+        bytes: usize,
+        align: usize,
+    ) -> Option<NonNull<u8>> {
+        let refused = self.refused;
+        let taken = self.take(source, counters, bytes, align).ok();
+        self.refused = if taken.is_none() { refused } else { self.refused };
+        taken
     }
 
     /// Takes room for scratch from the back, likewise.
@@ -185,7 +204,7 @@ impl Room {
         }
         let base = self.base?;
         let allowance = allowance(align, source);
-        self.last = Last { start, padding: start - self.front, allowance };
+        self.last = Last { start, cost: Cost { padding: start - self.front, allowance } };
         self.front = end;
         self.taken += bytes + allowance;
         self.count(counters);
@@ -206,18 +225,30 @@ impl Room {
         true
     }
 
-    /// Takes back the last `bytes` of the room that ends at `end`, if it is the last taken.
-    pub(crate) fn give_back(&mut self, counters: &Counters, end: NonNull<u8>, bytes: usize) -> bool {
+    /// What the room that was just taken cost beside its bytes.
+    pub(crate) fn last_cost(&self) -> Cost {
+        self.last.cost
+    }
+
+    /// Takes back the last `bytes` of the room that ends at `end`, if it is the last taken. With all of a room its
+    /// owner gives back what it cost; without an owner who knows, that is known of the very last room alone.
+    pub(crate) fn give_back(
+        &mut self,
+        counters: &Counters,
+        end: NonNull<u8>,
+        bytes: usize,
+        cost: Option<Cost>,
+    ) -> bool {
         if !self.is_last(end) || bytes > self.front {
             return false;
         }
         self.front_mark = self.front_mark.max(self.front);
         self.front -= bytes;
         self.taken = self.taken.saturating_sub(bytes);
-        if self.front == self.last.start {
-            // All of the last room: what its alignment cost comes back as well.
-            self.front -= self.last.padding;
-            self.taken = self.taken.saturating_sub(self.last.allowance);
+        let last = (self.front == self.last.start).then_some(self.last.cost);
+        if let Some(cost) = cost.or(last) {
+            self.front = self.front.saturating_sub(cost.padding);
+            self.taken = self.taken.saturating_sub(cost.allowance);
             self.last = Last::default();
         }
         self.count(counters);

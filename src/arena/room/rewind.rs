@@ -127,11 +127,12 @@ impl Room {
         let _ = self.free_stuck(source, counters);
         let wanted = std::mem::take(&mut self.refused);
         if wanted > self.largest() {
-            // One block that holds what the limit refused, for which the others must go first. The next output
-            // makes it: nothing is left to fall back to here, and nothing of the last call's is shown any more.
+            // One block that holds what the limit refused, for which the others must go first: nothing of the last
+            // call's is shown any more. Where the driver refuses it, the next output asks again for what it needs.
             self.free_chain(source, counters);
             self.high_water = self.high_water.max(wanted);
             counters.high_water(self.high_water);
+            let _ = self.allocate(source, counters, [self.high_water, wanted, wanted]);
         } else if let Some(stays) = stays {
             self.chain.swap(0, stays);
             while self.chain.len() > 1 {

@@ -259,6 +259,10 @@ impl Need {
             Change::None => unchanged,
             // A chain becomes one block that fits, or stays where the limit forbids that.
             Change::Began if limited && now.blocks() == 0 => true,
+            // What the limit refused is granted: the mark rises to it, and one block that holds it takes their place.
+            Change::Began if limited && now.high_water > before.high_water => {
+                allocated == 1 && now.blocks() == 1 && now.reserved >= now.high_water
+            }
             Change::Began if before.blocks() <= 1 && before.reserved >= before.high_water => unchanged,
             Change::Began => {
                 let replaced = allocated <= 1 && now.blocks() == 1 && now.reserved >= now.high_water;
