@@ -1,7 +1,7 @@
 //! Programs on which the crate once left its promises, as the property found them.
 
 use device_arena_model::{
-    Align, Begin, First, Growth, Limit, Op, Options, Place, Program, Room, Scrub, Subject, Type, run,
+    Align, Begin, First, Growth, Limit, Op, Options, Place, Program, Room, Scrub, Step, Subject, Type, run,
 };
 
 fn arena(first: First, limit: Limit) -> Op {
@@ -49,6 +49,20 @@ fn what_the_limit_refused_fits_the_next_call() {
     let first = [begin(), small.clone(), large.clone(), dropped.clone(), finish.clone()];
     let second = [begin(), small, large, dropped.clone(), dropped, finish];
     hold([vec![arena(First::Default, Limit::Small(6))], first.to_vec(), second.to_vec()].concat());
+}
+
+/// A chain that the limit let be replaced was, and then went all the same for what the limit had refused.
+#[test]
+fn a_chain_is_replaced_once_in_a_begin() {
+    let options = Options {
+        align: Align::Power(12),
+        first: First::Default,
+        limit: Limit::Small(8),
+        growth: Growth::Exact,
+        scrub: Scrub::Never,
+    };
+    let steps = vec![Step::Scratch(2), Step::Scratch(8193)];
+    hold(vec![Op::NewArena { options, place: Place::Host }, Op::Steady { arena: 0, steps }]);
 }
 
 /// An output beyond the most that a call can count is refused before it has taken room.

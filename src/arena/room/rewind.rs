@@ -64,7 +64,12 @@ impl Room {
     /// Returns the block that stays, as an index; none if all do.
     pub(crate) fn prepare_rewind(&mut self, source: &Source, counters: &Counters) -> Result<Option<usize>> {
         self.leave_block();
-        let stays = if self.is_outgrown() { self.replacement(source, counters) } else { None };
+        // Where one block is to hold what the limit refused, the chain goes for it, and needs no other replacement.
+        let stays = if self.is_outgrown() && self.refused <= self.largest() {
+            self.replacement(source, counters)
+        } else {
+            None
+        };
         let ranges = self.scrub_ranges(source, stays);
         if !ranges.is_empty() {
             // SAFETY: the ranges lie within the chain's blocks, and the lease's holder has them alone.
