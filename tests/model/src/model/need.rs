@@ -145,6 +145,8 @@ impl Need {
 
     pub(crate) fn trim(&mut self) {
         (self.used, self.high_water, self.exact, self.exact_mark) = (0, 0, true, true);
+        // What calls needed is forgotten, and what they were refused with it.
+        self.wanted = 0;
         self.change = Change::Trimmed;
     }
 
