@@ -30,7 +30,7 @@ impl Room {
                 if fits_alone && self.is_untouched() && self.exceeds(source, asked) {
                     // Nobody has room of this call in the blocks that are in the way.
                     let had = self.largest();
-                    self.free_chain(source, counters);
+                    let _ = self.free_chain(source, counters);
                     let sizes = self.sizes(&source.options, asked);
                     if let Err(error) = self.allocate(source, counters, sizes) {
                         // What there was is asked for again, so that the refusal took nothing away.
@@ -80,13 +80,15 @@ impl Room {
         self.taken.saturating_add(self.scratch)
     }
 
-    /// Frees every block. What fails is counted, and tried again the next time.
-    pub(super) fn free_chain(&mut self, source: &Source, counters: &Counters) {
+    /// Frees every block. What fails is counted, and tried again the next time; the error is the first.
+    pub(super) fn free_chain(&mut self, source: &Source, counters: &Counters) -> Result<()> {
+        let mut outcome = Ok(());
         while !self.chain.is_empty() {
-            let _ = self.free_last(source, counters);
+            outcome = outcome.and(self.free_last(source, counters));
         }
         self.kept = 0;
         self.enter_block(0);
+        outcome
     }
 
     /// The sizes to try for a new block that must hold `asked` bytes, best first.
@@ -231,12 +233,8 @@ impl Room {
     pub(crate) fn free_all(&mut self, source: &Source, counters: &Counters) -> Result<usize> {
         let before = self.reserved;
         self.refused = 0;
-        let mut outcome = self.free_stuck(source, counters);
-        while !self.chain.is_empty() {
-            outcome = outcome.and(self.free_last(source, counters));
-        }
-        self.kept = 0;
-        self.enter_block(0);
+        let stuck = self.free_stuck(source, counters);
+        let outcome = stuck.and(self.free_chain(source, counters));
         self.rewind(counters);
         self.high_water = 0;
         counters.high_water(0);

@@ -155,7 +155,9 @@ impl Room {
     ) -> Option<NonNull<u8>> {
         let refused = self.refused;
         let taken = self.take(source, counters, bytes, align).ok();
-        self.refused = if taken.is_none() { refused } else { self.refused };
+        if taken.is_none() {
+            self.refused = refused;
+        }
         taken
     }
 

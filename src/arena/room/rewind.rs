@@ -134,7 +134,7 @@ impl Room {
         if wanted > self.largest() {
             // One block that holds what the limit refused, for which the others must go first: nothing of the last
             // call's is shown any more. Where the driver refuses it, the next output asks again for what it needs.
-            self.free_chain(source, counters);
+            let _ = self.free_chain(source, counters);
             self.high_water = self.high_water.max(wanted);
             counters.high_water(self.high_water);
             let _ = self.allocate(source, counters, [self.high_water, wanted, wanted]);
