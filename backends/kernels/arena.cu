@@ -1,0 +1,282 @@
+// The kernels of the crate: many copies in one launch, and the rewind of a room with the scrubbing of what was written.
+// They are right for any block of 32 to 1024 threads along x, and for any grid.
+//
+// A range is cut into tiles, and a tile is one block's work at a time. The host counts the tiles (mod.rs beside this
+// file does), so that a launch knows them all: range r has those from first_tile(r) up to first_tile(r + 1).
+#ifndef DEVICE_ARENA_H
+#include "../../include/device_arena.h"
+#endif
+#ifndef DEVICE_ARENA_PRELUDE
+#include "prelude.h"
+#endif
+
+// Bytes. Tiles end at multiples of 16 in the destination: the first is shorter by what the destination is past one.
+#define DEVICE_ARENA_TILE 32768ull
+#define DEVICE_ARENA_COPY_FEW 64
+#define DEVICE_ARENA_FILL_FEW 16
+// Words that a thread loads before it stores any. A word that has to be cut out of two takes two loads.
+#define DEVICE_ARENA_BATCH(aligned) ((aligned) ? 4 : 2)
+
+struct device_arena_copy_range {
+  u64 destination, source, bytes, first_tile;
+};
+struct device_arena_copy_list {
+  device_arena_copy_range range[DEVICE_ARENA_COPY_FEW];
+};
+// `value` is a byte.
+struct device_arena_fill_range {
+  u64 address, bytes, value, first_tile;
+};
+struct device_arena_fill_list {
+  device_arena_fill_range range[DEVICE_ARENA_FILL_FEW];
+};
+
+static_assert(sizeof(device_arena_copy_list) == 2048, "a list of copies is 2 KiB");
+static_assert(sizeof(device_arena_fill_list) == 512, "a list of fills is 512 bytes");
+
+// ------------------------------------------------------------------------------------------------------------- accesses
+
+static inline __device__ u8 device_arena_load_byte(u64 address) { return *(const DEVICE_ARENA_GLOBAL u8*)address; }
+
+static inline __device__ void device_arena_store_byte(u64 address, u8 value) {
+  *(DEVICE_ARENA_GLOBAL u8*)address = value;
+}
+
+static inline __device__ void device_arena_store(u64 address, device_arena_words words) {
+  *(DEVICE_ARENA_GLOBAL device_arena_words*)address = words;
+}
+
+// Sixteen bytes from an address that is `shift` past a multiple of 16. Unless it is 0, they are cut out of the two
+// aligned words that hold them.
+template <bool Aligned>
+static inline __device__ device_arena_words device_arena_load(u64 address, u32 shift) {
+  const DEVICE_ARENA_GLOBAL device_arena_words* from =
+      (const DEVICE_ARENA_GLOBAL device_arena_words*)(address - (Aligned ? 0 : shift));
+  const device_arena_words low = from[0];
+  if (Aligned) return low;
+  const device_arena_words high = from[1];
+  const u64 a = shift < 8 ? low.x : low.y;
+  const u64 b = shift < 8 ? low.y : high.x;
+  const u64 c = shift < 8 ? high.x : high.y;
+  const u32 bits = (shift & 7) * 8;
+  device_arena_words words;
+  // In two steps, because a shift by 64 is no shift.
+  words.x = (a >> bits) | ((b << 1) << (63 - bits));
+  words.y = (b >> bits) | ((c << 1) << (63 - bits));
+  return words;
+}
+
+// ---------------------------------------------------------------------------------------------------------------- tiles
+
+// The range that has this tile: the last one that doesn't begin after it. Ranges without bytes have none, and stand before
+// the one that begins where they do. `from` is a range that doesn't begin after it.
+template <typename Range>
+static inline __device__ u64 device_arena_find(const Range* ranges, u64 count, u64 tile, u64 from) {
+  u64 low = from;
+  u64 high = count;
+  // Where ranges are small, each has one tile, and the tile's number is the range's.
+  if (tile > low && tile < high) {
+    if (ranges[tile].first_tile > tile) {
+      high = tile;
+    } else {
+      low = tile;
+      if (tile + 1 < high && ranges[tile + 1].first_tile > tile) high = tile + 1;
+    }
+  }
+  DEVICE_ARENA_ROLLED
+  while (high - low > 1) {
+    const u64 middle = low + (high - low) / 2;
+    if (ranges[middle].first_tile <= tile) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// Offsets into a range: [begin, end) is to be written, [first, last) of it in words of 16 bytes.
+struct device_arena_part {
+  u64 begin, end, first, last;
+};
+
+static inline __device__ device_arena_part device_arena_cut(u64 destination, u64 bytes, u64 begin, u64 end) {
+  device_arena_part part;
+  part.begin = begin;
+  part.end = end < bytes ? end : bytes;
+  part.first = begin + ((0 - (destination + begin)) & 15);
+  part.last = part.end - ((destination + part.end) & 15);
+  // Too short for a word: all of it are single bytes.
+  if (part.first >= part.last || part.last > part.end) part.first = part.last = part.end;
+  return part;
+}
+
+// Tile `index` of a range that is not moved at once.
+static inline __device__ device_arena_part device_arena_tile(u64 destination, u64 bytes, u64 index) {
+  const u64 past = destination & 15;
+  const u64 begin = index == 0 ? 0 : index * DEVICE_ARENA_TILE - past;
+  return device_arena_cut(destination, bytes, begin, (index + 1) * DEVICE_ARENA_TILE - past);
+}
+
+// Leaves the words to single bytes whose aligned words would reach out of the source: nothing else is read.
+static inline __device__ device_arena_part device_arena_within(device_arena_part part, u64 bytes, u32 shift) {
+  if (shift != 0 && part.first < part.last) {
+    if (part.first < shift) part.first += 16;
+    if (part.last + 16 - shift > bytes) part.last -= 16;
+    if (part.first >= part.last) part.first = part.last = part.end;
+  }
+  return part;
+}
+
+// ----------------------------------------------------------------------------------------------------------------- copy
+
+// A range that overlaps itself goes from the end that it moves towards, as much at a time as the block can hold: all of
+// it is loaded before any of it is stored. All threads come to each barrier.
+enum device_arena_order { DEVICE_ARENA_ANY, DEVICE_ARENA_FORWARDS, DEVICE_ARENA_BACKWARDS };
+
+static inline __device__ void device_arena_in_step(device_arena_order order) {
+  if (order != DEVICE_ARENA_ANY) __syncthreads();
+}
+
+// The words of [first, last). 32 threads share a stretch, so that a thread's words are at fixed distances; what is left of
+// a block that is no multiple of 32 has no words to move.
+template <bool Aligned>
+static inline __device__ void device_arena_copy_words(u64 destination, u64 source, u64 first, u64 last, u32 shift,
+                                                      device_arena_order order) {
+  const u32 thread = threadIdx.x;
+  const u32 batch = DEVICE_ARENA_BATCH(Aligned);
+  const u32 chunk = blockDim.x / 32 * (batch * 512);
+  const bool takes_part = thread < blockDim.x / 32 * 32;
+  const u32 offset = thread / 32 * (batch * 512) + thread % 32 * 16;
+  DEVICE_ARENA_ROLLED
+  for (u64 left = last - first; left != 0;) {
+    const u32 size = left < chunk ? (u32)left : chunk;
+    const u64 at = (order == DEVICE_ARENA_BACKWARDS ? first + left - size : last - left) + offset;
+    left -= size;
+    const u32 end = takes_part ? size : 0;
+    device_arena_words words[batch];
+    for (u32 k = 0; k < batch; k++) {
+      // Without a value in either case, the registers would be kept for it from one turn to the next.
+      words[k].x = words[k].y = 0;
+      if (offset + k * 512 < end) words[k] = device_arena_load<Aligned>(source + at + k * 512, shift);
+    }
+    device_arena_in_step(order);
+    for (u32 k = 0; k < batch; k++) {
+      if (offset + k * 512 < end) device_arena_store(destination + at + k * 512, words[k]);
+    }
+    device_arena_in_step(order);
+  }
+}
+
+// Single bytes: `bytes` of them from `begin`.
+static inline __device__ void device_arena_copy_bytes(u64 destination, u64 source, u64 begin, u64 bytes,
+                                                      device_arena_order order) {
+  DEVICE_ARENA_ROLLED
+  for (u64 done = 0; done < bytes; done += blockDim.x) {
+    const u64 index = done + threadIdx.x;
+    const bool mine = index < bytes;
+    const u64 at = begin + (order == DEVICE_ARENA_BACKWARDS ? bytes - 1 - index : index);
+    const u8 byte = mine ? device_arena_load_byte(source + at) : (u8)0;
+    device_arena_in_step(order);
+    if (mine) device_arena_store_byte(destination + at, byte);
+    device_arena_in_step(order);
+  }
+}
+
+// What a block has to do for one tile.
+static inline __device__ void device_arena_copy_tile(const device_arena_copy_range& range, u64 index) {
+  const u64 destination = range.destination;
+  const u64 source = range.source;
+  const u64 bytes = range.bytes;
+  const u64 distance = destination - source;
+  if (distance == 0) return;
+  // What the source is past a multiple of 16 where the destination is at one.
+  const u32 shift = (u32)(0 - distance) & 15;
+  // As unsigned numbers, both are large unless that side is the higher one.
+  const device_arena_order order = distance < bytes       ? DEVICE_ARENA_BACKWARDS
+                                   : 0 - distance < bytes ? DEVICE_ARENA_FORWARDS
+                                                          : DEVICE_ARENA_ANY;
+  const device_arena_part part = device_arena_within(
+      order == DEVICE_ARENA_ANY ? device_arena_tile(destination, bytes, index)
+                                : device_arena_cut(destination, bytes, 0, bytes),
+      bytes, shift);
+  const bool backwards = order == DEVICE_ARENA_BACKWARDS;
+  DEVICE_ARENA_ROLLED
+  for (u32 side = 0; side < 2; side++) {
+    if (side == 1) {
+      if (shift == 0) {
+        device_arena_copy_words<true>(destination, source, part.first, part.last, shift, order);
+      } else {
+        device_arena_copy_words<false>(destination, source, part.first, part.last, shift, order);
+      }
+    }
+    const bool tail = backwards == (side == 0);
+    const u64 begin = tail ? part.last : part.begin;
+    device_arena_copy_bytes(destination, source, begin, (tail ? part.end : part.first) - begin, order);
+  }
+}
+
+static inline __device__ void device_arena_copy_all(const device_arena_copy_range* ranges, u64 count, u64 tiles) {
+  u64 found = 0;
+  DEVICE_ARENA_ROLLED
+  for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    found = device_arena_find(ranges, count, tile, found);
+    const device_arena_copy_range range = ranges[found];
+    device_arena_copy_tile(range, tile - range.first_tile);
+  }
+}
+
+// Copies every range. Ranges that clash with each other are the caller's mistake; one that overlaps itself is not, and
+// has one tile. A range whose source is its destination has one tile, too, and stays as it is.
+extern "C" __global__ void __launch_bounds__(1024, 1)
+    device_arena_copy(const device_arena_copy_range* ranges, u64 count, u64 tiles) {
+  device_arena_copy_all(ranges, count, tiles);
+}
+
+// The same for a list that travels with the launch.
+extern "C" __global__ void __launch_bounds__(1024, 1)
+    device_arena_copy_few(device_arena_copy_list list, u64 count, u64 tiles) {
+  device_arena_copy_all(list.range, count, tiles);
+}
+
+// --------------------------------------------------------------------------------------------------------------- rewind
+
+static inline __device__ void device_arena_fill_tile(const device_arena_fill_range& range, u64 index) {
+  const device_arena_part part = device_arena_tile(range.address, range.bytes, index);
+  const u8 byte = (u8)range.value;
+  DEVICE_ARENA_ROLLED
+  for (u64 at = part.begin + threadIdx.x; at < part.first; at += blockDim.x) {
+    device_arena_store_byte(range.address + at, byte);
+  }
+  DEVICE_ARENA_ROLLED
+  for (u64 at = part.last + threadIdx.x; at < part.end; at += blockDim.x) {
+    device_arena_store_byte(range.address + at, byte);
+  }
+  device_arena_words words;
+  words.x = words.y = byte * 0x0101010101010101ull;
+  DEVICE_ARENA_ROLLED
+  for (u64 at = part.first + (u64)threadIdx.x * 16; at < part.last; at += (u64)blockDim.x * 16) {
+    device_arena_store(range.address + at, words);
+  }
+}
+
+// Resets the room, unless there is none, and fills every range of the list with its byte.
+extern "C" __global__ void __launch_bounds__(1024, 1)
+    device_arena_rewind(device_arena_room* room, u64 base, u64 capacity, u64 alignment, u64 generation,
+                        device_arena_fill_list list, u64 count, u64 tiles) {
+  if (room != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
+    room->cursor = 0;
+    room->capacity = capacity;
+    room->base = (unsigned char*)base;
+    room->alignment = alignment;
+    room->generation = generation;
+    room->reserved[0] = room->reserved[1] = room->reserved[2] = 0;
+  }
+  u64 found = 0;
+  DEVICE_ARENA_ROLLED
+  for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    found = device_arena_find(list.range, count, tile, found);
+    const device_arena_fill_range range = list.range[found];
+    device_arena_fill_tile(range, tile - range.first_tile);
+  }
+}

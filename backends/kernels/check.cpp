@@ -1,0 +1,323 @@
+// Runs the kernels on host threads and compares with memmove and memset: one thread of the host for each thread of a
+// block, block after block. Buffers are of exactly the size that is used, so that AddressSanitizer sees an access past
+// their end; what lies before the source is poisoned as far as its map of eight bytes reaches.
+//
+//     c++ -std=c++17 -DDEVICE_ARENA_SIMULATED -fsanitize=address,undefined -pthread check.cpp -o check && ./check
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "arena.cu"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CHECK_POISONS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CHECK_POISONS 1
+#endif
+#endif
+#ifdef CHECK_POISONS
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes) ((void)(address), (void)(bytes))
+#endif
+
+// ------------------------------------------------------------------------------------------------------------- executor
+
+thread_local device_arena_dim3 device_arena_thread;
+thread_local device_arena_dim3 device_arena_block;
+thread_local device_arena_dim3 device_arena_block_dim;
+thread_local device_arena_dim3 device_arena_grid_dim;
+
+namespace {
+
+[[noreturn]] void fail(const char* what, unsigned long long a = 0, unsigned long long b = 0, unsigned long long c = 0) {
+  std::fprintf(stderr, "FAILED: %s (%llu, %llu, %llu)\n", what, a, b, c);
+  std::exit(1);
+}
+
+// The barrier of the block that runs. A thread that ends while others wait, or that waits while others have ended, is a
+// fault: on a device it hangs.
+struct Barrier {
+  std::mutex mutex;
+  std::condition_variable changed;
+  unsigned threads = 0, waiting = 0, ended = 0;
+  unsigned long long turn = 0;
+
+  void wait(bool at_end) {
+    std::unique_lock<std::mutex> lock(mutex);
+    ended += at_end ? 1 : 0;
+    waiting += 1;
+    if (ended != 0 && waiting != ended) fail("a barrier that not all threads came to", waiting, ended, threads);
+    if (waiting == threads) {
+      waiting = ended = 0;
+      turn += 1;
+      changed.notify_all();
+      return;
+    }
+    const unsigned long long mine = turn;
+    changed.wait(lock, [&] { return turn != mine; });
+  }
+} barrier;
+
+void launch(unsigned grid, unsigned block, const std::function<void()>& kernel) {
+  barrier.threads = block;
+  std::vector<std::thread> threads;
+  for (unsigned thread = 0; thread < block; thread++) {
+    threads.emplace_back([=, &kernel] {
+      device_arena_thread = {thread, 0, 0};
+      device_arena_block_dim = {block, 1, 1};
+      device_arena_grid_dim = {grid, 1, 1};
+      for (unsigned at = 0; at < grid; at++) {
+        device_arena_block = {at, 0, 0};
+        kernel();
+        barrier.wait(true);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+u64 tiles_of(u64 address, u64 bytes) {
+  return bytes == 0 ? 0 : (bytes + (address & 15) + DEVICE_ARENA_TILE - 1) / DEVICE_ARENA_TILE;
+}
+
+u64 copy_tiles(u64 destination, u64 source, u64 bytes) {
+  const bool at_once = destination - source < bytes || source - destination < bytes;
+  return at_once && bytes != 0 ? 1 : tiles_of(destination, bytes);
+}
+
+u8 pattern(u64 at) { return (u8)((at * 2654435761u) >> 13 ^ at); }
+
+u8* bytes_of(u64 bytes) {
+  // malloc(0) may be null.
+  u8* memory = static_cast<u8*>(std::malloc(bytes == 0 ? 1 : bytes));
+  if (memory == nullptr) fail("out of memory", bytes);
+  return memory;
+}
+
+// --------------------------------------------------------------------------------------------------------------- copies
+
+// A buffer as it is and as it should be. Source and destination of a range are in one, or in two of them.
+struct Buffer {
+  u8* memory;
+  std::vector<u8> expected;
+
+  explicit Buffer(u64 bytes, u64 seed) : memory(bytes_of(bytes)), expected() {
+    expected.reserve(bytes + 1);  // never null
+    expected.resize(bytes);
+    for (u64 at = 0; at < bytes; at++) memory[at] = expected[at] = pattern(at + seed);
+  }
+  ~Buffer() { std::free(memory); }
+  Buffer(const Buffer&) = delete;
+  void compare(const char* what, u64 a, u64 b, u64 c) const {
+    for (u64 at = 0; at < expected.size(); at++) {
+      if (memory[at] != expected[at]) {
+        std::fprintf(stderr, "byte %llu of %zu differs\n", at, expected.size());
+        fail(what, a, b, c);
+      }
+    }
+  }
+};
+
+struct Copies {
+  struct Entry {
+    std::shared_ptr<Buffer> to, from;
+    u64 a, b, c;
+    u64 hidden;
+  };
+  std::vector<device_arena_copy_range> ranges;
+  std::vector<Entry> entries;
+  u64 tiles = 0;
+
+  void add(u64 destination, u64 source, u64 bytes) {
+    ranges.push_back({destination, source, bytes, tiles});
+    tiles += copy_tiles(destination, source, bytes);
+  }
+
+  // Two buffers that end where the range ends.
+  void apart(u64 to, u64 from, u64 bytes) {
+    auto destination = std::make_shared<Buffer>(to + bytes, 1);
+    auto source = std::make_shared<Buffer>(from + bytes, 77);
+    std::memcpy(destination->expected.data() + to, source->expected.data() + from, bytes);
+    ASAN_POISON_MEMORY_REGION(source->memory, from & ~7ull);
+    add((u64)(destination->memory + to), (u64)(source->memory + from), bytes);
+    entries.push_back({destination, source, to, from, bytes, from & ~7ull});
+  }
+
+  void within(u64 to, u64 from, u64 bytes) {
+    auto both = std::make_shared<Buffer>((to > from ? to : from) + bytes, 5);
+    std::memmove(both->expected.data() + to, both->expected.data() + from, bytes);
+    const u64 hidden = (to < from ? to : from) & ~7ull;
+    ASAN_POISON_MEMORY_REGION(both->memory, hidden);
+    add((u64)(both->memory + to), (u64)(both->memory + from), bytes);
+    entries.push_back({both, both, to, from, bytes, hidden});
+  }
+
+  // As one launch, or in lists that travel with it. What lists hold past their count is garbage.
+  void run(unsigned grid, unsigned block, bool few) {
+    if (few) {
+      for (u64 at = 0; at < ranges.size(); at += DEVICE_ARENA_COPY_FEW) {
+        device_arena_copy_list list;
+        std::memset(&list, 0xa5, sizeof list);
+        u64 own = 0, count = 0;
+        for (; count < DEVICE_ARENA_COPY_FEW && at + count < ranges.size(); count++) {
+          device_arena_copy_range& range = list.range[count] = ranges[at + count];
+          range.first_tile = own;
+          own += copy_tiles(range.destination, range.source, range.bytes);
+        }
+        launch(grid, block, [&] { device_arena_copy_few(list, count, own); });
+      }
+    } else {
+      // Of exactly the size as well.
+      auto* exact = reinterpret_cast<device_arena_copy_range*>(bytes_of(ranges.size() * sizeof ranges[0]));
+      std::memcpy(exact, ranges.data(), ranges.size() * sizeof ranges[0]);
+      launch(grid, block, [&] { device_arena_copy(exact, ranges.size(), tiles); });
+      std::free(exact);
+    }
+    for (const Entry& entry : entries) {
+      ASAN_UNPOISON_MEMORY_REGION(entry.from->memory, entry.hidden);
+      entry.to->compare("copy: destination offset, source offset, bytes", entry.a, entry.b, entry.c);
+      entry.from->compare("copy: the source changed", entry.a, entry.b, entry.c);
+    }
+    ranges.clear();
+    entries.clear();
+    tiles = 0;
+  }
+};
+
+const u64 TILE = DEVICE_ARENA_TILE;
+
+void short_copies() {
+  for (u64 to = 0; to < 32; to++) {
+    Copies copies;
+    for (u64 from = 0; from < 32; from++) {
+      for (u64 bytes = 0; bytes <= 100; bytes++) copies.apart(to, from, bytes);
+    }
+    copies.run(1 + to % 3, to % 2 ? 64 : 32, to % 8 == 7);
+  }
+}
+
+void copies_around_tiles(unsigned grid, unsigned block) {
+  Copies copies;
+  for (u64 to = 0; to < 16; to += 3) {
+    for (u64 from = 0; from < 16; from += 1) {
+      for (u64 bytes : {TILE - 33, TILE - 16, TILE - 1, TILE, TILE + 1, TILE + 17, 2 * TILE - to, 3 * TILE + 5}) {
+        copies.apart(to, from, bytes);
+      }
+    }
+    copies.run(grid, block, false);
+  }
+}
+
+// Both ways, by any distance: below a word, a word, and more than a block moves at once.
+void overlaps(unsigned grid, unsigned block) {
+  for (u64 distance : {0ull, 1ull, 2ull, 7ull, 8ull, 9ull, 15ull, 16ull, 17ull, 31ull, 32ull, 48ull, 333ull, 4096ull, 20000ull}) {
+    Copies copies;
+    for (u64 bytes : {1ull, 15ull, 16ull, 31ull, 32ull, 47ull, 62ull, 63ull, 64ull, 100ull, 1000ull, 4128ull, 9999ull, TILE + 3, 2 * TILE + 9}) {
+      for (u64 at : {0, 1, 5, 8, 15, 16, 29}) {
+        copies.within(at, at + distance, bytes);
+        copies.within(at + distance, at, bytes);
+      }
+    }
+    copies.run(grid, block, distance % 2 == 1);
+  }
+}
+
+// Thousands of ranges, some without bytes at either end and in between, some of many tiles.
+void many_ranges() {
+  Copies copies;
+  u64 state = 12345;
+  for (u64 n = 0; n < 3000; n++) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    const u64 random = state >> 33;
+    u64 bytes = n < 3 || n > 2996 || random % 5 == 0 ? 0 : random % 300;
+    if (n % 500 == 250) bytes = 3 * TILE + random % 100;
+    copies.apart(random / 7 % 16, random / 113 % 16, bytes);
+  }
+  copies.run(3, 64, false);
+}
+
+// ------------------------------------------------------------------------------------------------------- fills and rooms
+
+void fills(unsigned grid, unsigned block) {
+  for (u64 at = 0; at < 32; at++) {
+    device_arena_fill_list list;
+    std::memset(&list, 0x5a, sizeof list);
+    std::vector<std::shared_ptr<Buffer>> buffers;
+    u64 tiles = 0, count = 0;
+    for (u64 bytes : {0ull, 1ull, 15ull, 16ull, 17ull, 31ull, 33ull, 100ull, TILE - 1, TILE, TILE + 1, 2 * TILE + 31, 0ull}) {
+      auto buffer = std::make_shared<Buffer>(at + bytes, 9);
+      std::memset(buffer->expected.data() + at, (int)(bytes & 255), bytes);
+      // Only the low byte counts.
+      list.range[count++] = {(u64)(buffer->memory + at), bytes, bytes | 0x700, tiles};
+      tiles += tiles_of((u64)(buffer->memory + at), bytes);
+      buffers.push_back(buffer);
+    }
+    device_arena_room room;
+    std::memset(&room, 0xff, sizeof room);
+    launch(grid, block, [&] { device_arena_rewind(&room, 4096, 1000, 64, 7, list, count, tiles); });
+    for (auto& buffer : buffers) buffer->compare("fill: offset, bytes", at, buffer->expected.size() - at, 0);
+    if (room.cursor != 0 || room.capacity != 1000 || room.base != (u8*)4096 || room.alignment != 64 ||
+        room.generation != 7 || room.reserved[0] != 0 || room.reserved[2] != 0) {
+      fail("the room is not reset");
+    }
+    launch(grid, block, [&] { device_arena_rewind(nullptr, 0, 0, 0, 0, list, 0, 0); });
+  }
+}
+
+// All threads take: what they got doesn't overlap, and the cursor is the need, met or not.
+void rooms() {
+  for (u64 capacity : {64 * 48ull, 1000ull, 0ull}) {
+    std::unique_ptr<u8[]> memory(new u8[capacity + 64]());
+    u8* base = memory.get() + (64 - (u64)memory.get() % 64) % 64;
+    device_arena_room room = {0, capacity, base, 16, 1, {0, 0, 0}};
+    std::vector<u32*> taken(64);
+    launch(1, 64, [&] {
+      taken[threadIdx.x] = device_arena_take_array<u32>(&room, 9);
+      for (u32 at = 0; taken[threadIdx.x] != nullptr && at < 9; at++) taken[threadIdx.x][at] = threadIdx.x;
+    });
+    u64 got = 0;
+    for (u32 thread = 0; thread < 64; thread++) {
+      if (taken[thread] == nullptr) continue;
+      got += 1;
+      const u64 offset = device_arena_offset(&room, taken[thread]);
+      if (offset % 16 != 0 || offset + 48 > capacity) fail("a part outside of its room", thread, offset);
+      for (u32 at = 0; at < 9; at++) {
+        if (taken[thread][at] != thread) fail("parts that overlap", thread);
+      }
+    }
+    if (room.cursor != 64 * 48) fail("the cursor is not the need", room.cursor);
+    if (got != capacity / 48) fail("room that nobody got", got);
+  }
+  device_arena_room room = {0, 1ull << 40, nullptr, 16, 1, {0, 0, 0}};
+  for (u64 bytes : {~0ull, ~0ull - 15, 1ull << 63, DEVICE_ARENA_LARGEST + 1}) {
+    room.cursor = 0;
+    if (device_arena_take(&room, bytes) != nullptr || room.cursor != DEVICE_ARENA_LARGEST) fail("a take of too much");
+  }
+  room.cursor = 0;
+  if (device_arena_take_array<u64>(&room, ~0ull / 4) != nullptr) fail("a product that wrapped");
+}
+
+}  // namespace
+
+extern "C" void device_arena_barrier(void) { barrier.wait(false); }
+
+int main() {
+  short_copies();
+  for (unsigned block : {32u, 47u, 64u}) {
+    copies_around_tiles(2, block);
+    overlaps(block == 64 ? 3 : 1, block);
+    fills(2, block);
+  }
+  many_ranges();
+  rooms();
+  std::puts("the kernels move, fill and take as memmove, memset and one counter would");
+}
