@@ -219,10 +219,11 @@ void copies_around_tiles(unsigned grid, unsigned block) {
 
 // Both ways, by any distance: below a word, a word, and more than a block moves at once.
 void overlaps(unsigned grid, unsigned block) {
-  for (u64 distance : {0ull, 1ull, 2ull, 7ull, 8ull, 9ull, 15ull, 16ull, 17ull, 31ull, 32ull, 48ull, 333ull, 4096ull, 20000ull}) {
+  for (u64 distance : {0, 1, 2, 7, 8, 15, 16, 17, 31, 48, 333, 4096, 20000}) {
     Copies copies;
-    for (u64 bytes : {1ull, 15ull, 16ull, 31ull, 32ull, 47ull, 62ull, 63ull, 64ull, 100ull, 1000ull, 4128ull, 9999ull, TILE + 3, 2 * TILE + 9}) {
-      for (u64 at : {0, 1, 5, 8, 15, 16, 29}) {
+    for (u64 bytes : {1ull, 15ull, 16ull, 32ull, 47ull, 62ull, 63ull, 100ull, 1000ull, 4128ull, TILE + 3}) {
+      for (u64 at : {0, 1, 5, 8, 15, 29}) {
+        if (bytes > 5000 && at % 8 != 5) continue;  // long ones take many barriers
         copies.within(at, at + distance, bytes);
         copies.within(at + distance, at, bytes);
       }
