@@ -1,0 +1,210 @@
+// Runs kernels on the host: a block's threads are threads of the system with real barriers, and blocks follow one
+// another. To add a kernel, include its source and give it a line in `KERNELS`.
+
+#include <condition_variable>
+#include <csetjmp>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "arena.cu"
+
+#include "grid.h"
+
+static const grid::Kernel KERNELS[] = {
+    GRID_KERNEL(device_arena_copy),
+    GRID_KERNEL(device_arena_copy_few),
+    GRID_KERNEL(device_arena_rewind),
+};
+
+thread_local device_arena_dim3 device_arena_thread;
+thread_local device_arena_dim3 device_arena_block;
+thread_local device_arena_dim3 device_arena_block_dim;
+thread_local device_arena_dim3 device_arena_grid_dim;
+
+namespace {
+
+// ----------------------------------------------------------------------------------------------- illegal addresses
+
+// Where a thread goes on when what it runs touches memory that is not open to it.
+thread_local sigjmp_buf *landing = nullptr;
+struct sigaction earlier_segv, earlier_bus;
+
+void on_fault(int signal, siginfo_t *info, void *machine) {
+  if (landing) siglongjmp(*landing, 1);
+  const struct sigaction &earlier = signal == SIGBUS ? earlier_bus : earlier_segv;
+  if (earlier.sa_flags & SA_SIGINFO) {
+    earlier.sa_sigaction(signal, info, machine);
+  } else if (earlier.sa_handler == SIG_DFL || earlier.sa_handler == SIG_IGN) {
+    // The access is made again after the return, and ends the process as it should.
+    std::signal(signal, SIG_DFL);
+  } else {
+    earlier.sa_handler(signal);
+  }
+}
+
+void watch_faults() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction ours;
+    std::memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = on_fault;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    sigaction(SIGSEGV, &ours, &earlier_segv);
+    sigaction(SIGBUS, &ours, &earlier_bus);
+  });
+}
+
+// Whether `work` ran to its end. It must own nothing: a fault jumps out of it.
+template <typename Work>
+bool guarded(Work work) {
+  sigjmp_buf here;
+  sigjmp_buf *outer = landing;
+  if (sigsetjmp(here, 1)) {
+    landing = outer;
+    return false;
+  }
+  landing = &here;
+  work();
+  landing = outer;
+  return true;
+}
+
+// ------------------------------------------------------------------------------------------------------------ a grid
+
+struct Launch {
+  const grid::Kernel *kernel;
+  void **parameters;
+  device_arena_dim3 blocks;
+  device_arena_dim3 threads;
+};
+
+// The threads that run blocks. One launch at a time: `__shared__` is one place in the process.
+class Grid {
+ public:
+  bool run(const Launch &launch) {
+    std::lock_guard<std::mutex> alone(launches_);
+    std::unique_lock<std::mutex> lock(mutex_);
+    const uint32_t needed = launch.threads.x * launch.threads.y * launch.threads.z;
+    while (threads_ < needed) {
+      std::thread(&Grid::serve, this, threads_++).detach();
+    }
+    launch_ = &launch;
+    size_ = active_ = running_ = needed;
+    arrived_ = 0;
+    faulted_ = stop_ = false;
+    ++number_;
+    start_.notify_all();
+    done_.wait(lock, [this] { return running_ == 0; });
+    launch_ = nullptr;
+    return !faulted_;
+  }
+
+  // Threads that have left their block are not waited for.
+  void barrier() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    ++arrived_;
+    if (arrived_ == active_) return release();
+    const uint64_t phase = phase_;
+    meet_.wait(lock, [&] { return phase_ != phase; });
+  }
+
+ private:
+  void serve(uint32_t index) {
+    uint64_t seen = 0;
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (;;) {
+      start_.wait(lock, [&] { return number_ != seen; });
+      seen = number_;
+      if (index >= size_) continue;
+      const Launch &launch = *launch_;
+      lock.unlock();
+      blocks(launch, index);
+      lock.lock();
+      if (--running_ == 0) done_.notify_one();
+    }
+  }
+
+  void blocks(const Launch &launch, uint32_t index) {
+    const device_arena_dim3 dim = launch.threads;
+    device_arena_thread = {index % dim.x, index / dim.x % dim.y, index / dim.x / dim.y};
+    device_arena_block_dim = dim;
+    device_arena_grid_dim = launch.blocks;
+    for (uint32_t z = 0; z < launch.blocks.z; ++z)
+      for (uint32_t y = 0; y < launch.blocks.y; ++y)
+        for (uint32_t x = 0; x < launch.blocks.x; ++x) {
+          device_arena_block = {x, y, z};
+          const bool whole = guarded([&] { launch.kernel->call(launch.parameters); });
+          if (!leave(whole)) return;
+        }
+  }
+
+  // Ends one thread's part of a block, and waits for the others. Whether there is a next block.
+  bool leave(bool whole) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!whole) faulted_ = true;
+    --active_;
+    if (active_ != 0) {
+      if (arrived_ == active_) release();
+      const uint64_t ended = ended_;
+      end_.wait(lock, [&] { return ended_ != ended; });
+    } else {
+      active_ = size_;
+      // Set where blocks end alone: a thread that wakes late must not see a fault of the block after.
+      stop_ = faulted_;
+      ++ended_;
+      end_.notify_all();
+    }
+    return !stop_;
+  }
+
+  void release() {
+    arrived_ = 0;
+    ++phase_;
+    meet_.notify_all();
+  }
+
+  std::mutex launches_, mutex_;
+  std::condition_variable start_, meet_, end_, done_;
+  const Launch *launch_ = nullptr;
+  uint32_t threads_ = 0, size_ = 0, active_ = 0, arrived_ = 0, running_ = 0;
+  uint64_t number_ = 0, phase_ = 0, ended_ = 0;
+  bool faulted_ = false, stop_ = false;
+};
+
+// Never destroyed: its threads outlive `main`.
+Grid &the_grid() {
+  static Grid *grid = new Grid;
+  return *grid;
+}
+
+} // namespace
+
+extern "C" void device_arena_barrier(void) { the_grid().barrier(); }
+
+// ------------------------------------------------------------------------------------------- what the core calls
+
+extern "C" const grid::Kernel *grid_find(const char *name) {
+  for (const grid::Kernel &kernel : KERNELS)
+    if (std::strcmp(kernel.name, name) == 0) return &kernel;
+  return nullptr;
+}
+
+// Zero, or one where a thread touched what is not open to it.
+extern "C" int grid_run(const grid::Kernel *kernel, void **parameters, const uint32_t *blocks, const uint32_t *threads) {
+  watch_faults();
+  const Launch launch{kernel, parameters, {blocks[0], blocks[1], blocks[2]}, {threads[0], threads[1], threads[2]}};
+  return the_grid().run(launch) ? 0 : 1;
+}
+
+extern "C" int grid_copy(void *to, const void *from, size_t bytes) {
+  watch_faults();
+  return guarded([&] { std::memmove(to, from, bytes); }) ? 0 : 1;
+}
+
+extern "C" int grid_fill(void *to, int value, size_t bytes) {
+  watch_faults();
+  return guarded([&] { std::memset(to, value, bytes); }) ? 0 : 1;
+}

@@ -1,0 +1,92 @@
+//! What the simulated machine is like: the environment says it, and a test may change it while it runs.
+
+use std::time::Duration;
+
+pub(crate) const PREFIX: &str = "DEVICE_ARENA_SIMULATED_";
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// How many ordinals there are. Read once, by the first initialisation.
+    pub devices: i32,
+    /// Bytes of each ordinal. Read once, as above.
+    pub memory: u64,
+    pub version: i32,
+    pub warp: i32,
+    /// Major and minor.
+    pub capability: (i32, i32),
+    /// Whether images that are machine code load at all.
+    pub machine_code: bool,
+    pub peers: bool,
+    /// Queued work runs as late as possible.
+    pub late: bool,
+    /// So many questions are answered "not ready" before late work runs.
+    pub late_queries: u32,
+    /// Late work runs after this time even if nobody asks, as a real device's would. `None` for never.
+    pub patience: Option<Duration>,
+}
+
+impl Settings {
+    pub(crate) fn from_environment() -> Settings {
+        let mut settings = Settings {
+            devices: 2,
+            memory: 1 << 30,
+            version: 13000,
+            warp: 32,
+            capability: (9, 0),
+            machine_code: true,
+            peers: true,
+            late: false,
+            late_queries: 3,
+            patience: Some(Duration::from_millis(200)),
+        };
+        for name in [
+            "DEVICES",
+            "MEMORY",
+            "VERSION",
+            "WARP",
+            "CAPABILITY",
+            "CUBIN",
+            "PEER",
+            "LATE",
+            "LATE_QUERIES",
+            "LATE_MS",
+        ] {
+            if let Ok(value) = std::env::var(format!("{PREFIX}{name}")) {
+                // A misspelt setting would make a suite test something else than it says.
+                assert!(settings.set(name, value.trim()), "{PREFIX}{name} can't be {value}");
+            }
+        }
+        settings
+    }
+
+    /// Whether there is such a setting and it takes such a value.
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> bool {
+        fn put<T: std::str::FromStr>(place: &mut T, value: &str) -> bool {
+            value.parse().map(|value| *place = value).is_ok()
+        }
+        fn switch(place: &mut bool, value: &str) -> bool {
+            *place = value == "1";
+            matches!(value, "0" | "1")
+        }
+        match name {
+            "DEVICES" => put(&mut self.devices, value),
+            "MEMORY" => put(&mut self.memory, value),
+            "VERSION" => put(&mut self.version, value),
+            "WARP" => put(&mut self.warp, value),
+            "CAPABILITY" => value.split_once('.').is_some_and(|(major, minor)| {
+                put(&mut self.capability.0, major) && put(&mut self.capability.1, minor)
+            }),
+            "CUBIN" => switch(&mut self.machine_code, value),
+            "PEER" => switch(&mut self.peers, value),
+            "LATE" => switch(&mut self.late, value),
+            "LATE_QUERIES" => put(&mut self.late_queries, value),
+            "LATE_MS" => {
+                let mut milliseconds = 0;
+                let valid = put(&mut milliseconds, value);
+                self.patience = (milliseconds != 0).then(|| Duration::from_millis(milliseconds));
+                valid
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Modules, functions and launches.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Arc;
+
+use super::{Handle, handle, number, write};
+use crate::core::kernels::Module;
+use crate::core::status::{Result, Status};
+use crate::core::work::Work;
+use crate::core::{Locked, enter};
+
+/// The most threads of a block: each is a thread of the system.
+const MAX_THREADS: u64 = 64;
+
+unsafe fn load(mut state: Locked, module: *mut Handle, image: *const c_void) -> Result<()> {
+    let context = state.current()?;
+    state.unsafe_in_captures()?;
+    let (capability, machine_code) = (state.settings.capability, state.settings.machine_code);
+    // SAFETY: by the caller's promise.
+    let loaded = unsafe { Module::load(image.cast(), context, capability, machine_code) }?;
+    let id = state.handle();
+    unsafe { write(module, handle(id)) }?;
+    state.modules.insert(id, loaded);
+    Ok(())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleLoadData(module: *mut Handle, image: *const c_void) -> u32 {
+    enter("cuModuleLoadData", |state| unsafe { load(state, module, image) })
+}
+
+/// The options are taken and have no effect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleLoadDataEx(
+    module: *mut Handle,
+    image: *const c_void,
+    _count: u32,
+    _options: *mut c_int,
+    _values: *mut *mut c_void,
+) -> u32 {
+    enter("cuModuleLoadDataEx", |state| unsafe { load(state, module, image) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleUnload(module: Handle) -> u32 {
+    enter("cuModuleUnload", |mut state| {
+        state.current()?;
+        let module = number(module);
+        let owner = state.modules.get(&module).ok_or(Status::INVALID_HANDLE)?.context;
+        state.whole(owner)?;
+        state.modules.remove(&module);
+        state.functions.retain(|_, (owner, _, _)| *owner != module);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuModuleGetFunction(
+    function: *mut Handle,
+    module: Handle,
+    name: *const c_char,
+) -> u32 {
+    enter("cuModuleGetFunction", |mut state| {
+        state.current()?;
+        if name.is_null() {
+            return Err(Status::INVALID_VALUE);
+        }
+        let module = number(module);
+        let found = state.modules.get(&module).ok_or(Status::INVALID_HANDLE)?;
+        // SAFETY: the caller's C string.
+        let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Status::NOT_FOUND)?;
+        let (context, kernel) = (found.context, found.kernel(name)?);
+        let id = state.handle();
+        state.functions.insert(id, (module, context, kernel));
+        unsafe { write(function, handle(id)) }
+    })
+}
+
+/// Of a function; 0 is the most threads of a block.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: u32, function: Handle) -> u32 {
+    enter("cuFuncGetAttribute", |state| {
+        state.current()?;
+        if !state.functions.contains_key(&number(function)) {
+            return Err(Status::INVALID_HANDLE);
+        }
+        let (major, minor) = state.settings.capability;
+        let answer = match attribute {
+            0 => 64,
+            4 => 32,                     // registers
+            5 | 6 => major * 10 + minor, // the PTX's and the machine code's architecture
+            8 => 48 << 10,               // dynamic shared memory
+            1..=16 => 0,
+            _ => return Err(Status::INVALID_VALUE),
+        };
+        unsafe { write(value, answer) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuLaunchKernel(
+    function: Handle,
+    blocks_x: u32,
+    blocks_y: u32,
+    blocks_z: u32,
+    threads_x: u32,
+    threads_y: u32,
+    threads_z: u32,
+    shared: u32,
+    stream: Handle,
+    parameters: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> u32 {
+    enter("cuLaunchKernel", |mut state| {
+        let current = state.current()?;
+        let stream = state.stream(number(stream))?;
+        let &(_, owner, kernel) = state.functions.get(&number(function)).ok_or(Status::INVALID_HANDLE)?;
+        // A launch is of one context: the function's, the stream's and the current one.
+        if owner != current || state.streams[&stream].context != current {
+            return Err(Status::INVALID_HANDLE);
+        }
+        let blocks = [blocks_x, blocks_y, blocks_z];
+        let threads = [threads_x, threads_y, threads_z];
+        let size = threads.iter().map(|&count| u64::from(count)).product::<u64>();
+        let grid_is_valid = blocks_x as u64 <= i32::MAX as u64 && blocks_y <= 65535 && blocks_z <= 65535;
+        if blocks.contains(&0) || size == 0 || size > MAX_THREADS || !grid_is_valid || shared > 48 << 10 {
+            return Err(Status::INVALID_VALUE);
+        }
+        if !extra.is_null() || shared != 0 {
+            return Err(Status::NOT_SUPPORTED);
+        }
+        // SAFETY: the caller has a value for each parameter of the function.
+        let launch = unsafe { kernel.bind(parameters.cast_const().cast(), blocks, threads) }?;
+        state.submit(stream, Work::Launch(Arc::new(launch))).map(|_| ())
+    })
+}
