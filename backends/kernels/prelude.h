@@ -31,7 +31,7 @@ extern "C" void device_arena_barrier(void);
 #define __syncthreads() device_arena_barrier()
 
 #elif defined(__clang__) && (defined(__CUDA__) || defined(__HIP__)) && !defined(__CUDACC_RTC__) && \
-    !defined(__HIPCC_RTC__) && !defined(__HIPCC__) && !defined(__CLANG_CUDA_RUNTIME_WRAPPER_H__)
+    !defined(__HIPCC_RTC__) && !defined(__CLANG_CUDA_RUNTIME_WRAPPER_H__) && !defined(HIP_INCLUDE_HIP_HIP_RUNTIME_H)
 
 // clang's own wrapper for HIP may have the attributes, but not the indices.
 #ifndef __global__
