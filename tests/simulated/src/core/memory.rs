@@ -59,6 +59,11 @@ impl Allocation {
         self.kind != Kind::Virtual || !self.access.is_empty()
     }
 
+    /// Whether it has any of these bytes.
+    pub(crate) fn meets(&self, address: usize, bytes: usize) -> bool {
+        address < self.start + self.bytes && self.start < address + bytes
+    }
+
     pub(crate) fn holds(&self, address: usize, bytes: usize) -> bool {
         address >= self.start && bytes <= self.bytes && address - self.start <= self.bytes - bytes
     }

@@ -37,9 +37,9 @@ pub(crate) enum Work {
 
 /// Runs one work of a context that is whole. The lock is free while it runs.
 pub(crate) fn run(mut state: Locked, context: u64, work: &Work) -> (Locked, Result<()>) {
-    let outside = |mut state: Locked, touched: &[usize], body: &dyn Fn() -> Result<()>| {
+    let outside = |mut state: Locked, touched: &[usize], bytes: usize, body: &dyn Fn() -> Result<()>| {
         let opened = state.memory.open(|allocation| {
-            touched.iter().any(|&address| allocation.holds(address, 1)) && allocation.reachable()
+            allocation.reachable() && touched.iter().any(|&address| allocation.meets(address, bytes))
         });
         drop(state);
         let outcome = body();
@@ -49,12 +49,14 @@ pub(crate) fn run(mut state: Locked, context: u64, work: &Work) -> (Locked, Resu
     };
     match work {
         Work::Copy { to, from, bytes } => {
-            outside(state, &[*to, *from], &|| kernels::copy(*to, *from, *bytes))
+            outside(state, &[*to, *from], *bytes, &|| kernels::copy(*to, *from, *bytes))
         }
         Work::Staged { to, bytes } => {
-            outside(state, &[*to], &|| kernels::copy(*to, bytes.as_ptr().addr(), bytes.len()))
+            outside(state, &[*to], bytes.len(), &|| kernels::copy(*to, bytes.as_ptr().addr(), bytes.len()))
         }
-        Work::Fill { to, value, bytes } => outside(state, &[*to], &|| kernels::fill(*to, *value, *bytes)),
+        Work::Fill { to, value, bytes } => {
+            outside(state, &[*to], *bytes, &|| kernels::fill(*to, *value, *bytes))
+        }
         Work::Launch(launch) => {
             let Some(found) = state.contexts.get(&context) else { return (state, Ok(())) };
             let (own, peers) = (found.ordinal, found.peers.clone());

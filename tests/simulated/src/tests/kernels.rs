@@ -1,0 +1,207 @@
+//! Images, and the shipped kernels over simulated memory.
+
+use super::*;
+
+const TEXT: &std::ffi::CStr = c"// made for this test\n.version 7.8\n.target sm_70\n.address_size 64\n\
+.visible .entry device_arena_copy(\n)\n{ret;}\n.visible .entry device_arena_copy_few(\n)\n{ret;}\n\
+.visible .entry device_arena_rewind(\n)\n{ret;}\n.visible .entry unknown_here(\n)\n{ret;}\n";
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Range {
+    /// For a fill: the address, the bytes and the value.
+    fields: [u64; 3],
+    first_tile: u64,
+}
+
+const TILE: u64 = 32768;
+
+/// Numbers the tiles of ranges whose destination and length are these fields. Returns how many there are.
+fn number_tiles(ranges: &mut [Range], length: usize) -> u64 {
+    let mut tiles = 0;
+    for range in ranges {
+        range.first_tile = tiles;
+        let (to, bytes) = (range.fields[0], range.fields[length]);
+        tiles += if bytes == 0 { 0 } else { (bytes + to % 16).div_ceil(TILE) };
+    }
+    tiles
+}
+
+fn load(text: &std::ffi::CStr) -> Handle {
+    let mut module = null();
+    assert_eq!(unsafe { cuModuleLoadData(&mut module, text.as_ptr().cast()) }, 0);
+    module
+}
+
+fn function(module: Handle, name: &std::ffi::CStr) -> Handle {
+    let mut function = null();
+    assert_eq!(unsafe { cuModuleGetFunction(&mut function, module, name.as_ptr()) }, 0);
+    function
+}
+
+fn launch(function: Handle, blocks: u32, stream: Handle, parameters: &mut [*mut c_void]) -> u32 {
+    unsafe {
+        cuLaunchKernel(function, blocks, 1, 1, 64, 1, 1, 0, stream, parameters.as_mut_ptr(), null().cast())
+    }
+}
+
+#[test]
+fn images_are_checked() {
+    let _turn = turn();
+    let mut module = null();
+    let load = |module: &mut Handle, image: &[u8]| unsafe { cuModuleLoadData(module, image.as_ptr().cast()) };
+    assert_eq!(load(&mut module, b"garbage\0"), 200);
+    assert_eq!(load(&mut module, b"\0"), 200);
+    let mut machine_code = [0_u8; 64];
+    machine_code[..5].copy_from_slice(b"\x7fELF\x02");
+    assert_eq!(load(&mut module, &machine_code), 200);
+    machine_code[18] = 190;
+    for (architecture, status) in [(90, 0), (86, 209), (100, 209)] {
+        machine_code[48] = architecture;
+        assert_eq!(load(&mut module, &machine_code), status, "{architecture}");
+    }
+    machine_code[8] = 8;
+    machine_code[49] = 90;
+    assert_eq!(load(&mut module, &machine_code), 0);
+    set("CUBIN", "0");
+    assert_eq!(load(&mut module, &machine_code), 209);
+    set("CUBIN", "1");
+    let module = self::load(TEXT);
+    let mut found = null();
+    unsafe {
+        assert_eq!(cuModuleGetFunction(&mut found, module, c"unknown_here".as_ptr()), 500);
+        assert_eq!(cuModuleGetFunction(&mut found, module, c"device_arena_cop".as_ptr()), 500);
+        assert_eq!(cuModuleGetFunction(&mut found, module, c"device_arena_copy".as_ptr()), 0);
+        let mut threads = 0;
+        assert_eq!((cuFuncGetAttribute(&mut threads, 0, found), threads), (0, 64));
+        assert_eq!(cuModuleUnload(module), 0);
+        assert_eq!(cuModuleUnload(module), 400);
+        assert_eq!(cuFuncGetAttribute(&mut threads, 0, found), 400);
+    }
+}
+
+#[test]
+fn the_copy_kernel_moves_ranges() {
+    let _turn = turn();
+    let module = load(TEXT);
+    let stream = stream(1);
+    let (from, to, same) = (device_memory(100_000), device_memory(100_000), device_memory(5000));
+    let pattern: Vec<u8> = (0..100_000_u32).map(|index| (index * 7 % 251) as u8).collect();
+    let (count, mut list) = (5_u64, [Range::default(); 64]);
+    unsafe {
+        assert_eq!(cuMemcpyHtoDAsync_v2(from, pattern.as_ptr().cast(), pattern.len(), stream), 0);
+        assert_eq!(cuMemcpyHtoDAsync_v2(same, pattern.as_ptr().cast(), 5000, stream), 0);
+        assert_eq!(cuMemsetD8Async(to, 0, 100_000, stream), 0);
+    }
+    list[0].fields = [to + 3, from + 8, 70_000];
+    list[1].fields = [to + 70_016, from + 70_016, 0];
+    list[2].fields = [to + 70_017, from + 5, 1];
+    list[3].fields = [to + 80_000, from + 80_000, 20_000];
+    // It overlaps itself, so its threads have to meet.
+    list[4].fields = [same + 37, same, 4900];
+    let mut tiles = number_tiles(&mut list[..5], 2);
+    assert_eq!(tiles, 3 + 1 + 1 + 1);
+    let mut count = count;
+    {
+        let mut given = list;
+        let few = function(module, c"device_arena_copy_few");
+        occupy(stream);
+        let mut parameters = [(&raw mut given).cast(), (&raw mut count).cast(), (&raw mut tiles).cast()];
+        assert_eq!(launch(few, 3, stream, &mut parameters), 0);
+        // Parameters are the launch's own from then on.
+        given.fill(Range::default());
+    }
+    let mut expected = vec![0; 100_000];
+    expected[3..70_003].copy_from_slice(&pattern[8..70_008]);
+    expected[70_017] = pattern[5];
+    expected[80_000..].copy_from_slice(&pattern[80_000..]);
+    assert!(bytes_at(to, 100_000, stream) == expected);
+    let mut shifted = pattern[..5000].to_vec();
+    shifted.copy_within(0..4900, 37);
+    assert!(bytes_at(same, 5000, stream) == shifted);
+
+    // The same out of a list that is in device memory, in a graph.
+    let ranges = device_memory(size_of_val(&list));
+    let many = function(module, c"device_arena_copy");
+    let (mut address, mut graph, mut executable) = (ranges, null(), null());
+    let mut parameters = [(&raw mut address).cast(), (&raw mut count).cast(), (&raw mut tiles).cast()];
+    unsafe {
+        assert_eq!(cuMemcpyHtoDAsync_v2(ranges, list.as_ptr().cast(), size_of_val(&list), stream), 0);
+        assert_eq!(cuMemsetD8Async(to, 0, 100_000, stream), 0);
+        assert_eq!(cuStreamBeginCapture_v2(stream, 0), 0);
+        assert_eq!(launch(many, 2, stream, &mut parameters), 0);
+        assert_eq!(cuStreamEndCapture(stream, &mut graph), 0);
+        assert_eq!(cuGraphInstantiateWithFlags(&mut executable, graph, 0), 0);
+        assert_eq!(cuGraphLaunch(executable, stream), 0);
+        assert_eq!(cuGraphLaunch(executable, stream), 0);
+        assert!(bytes_at(to, 100_000, stream) == expected);
+        assert_eq!(cuGraphExecDestroy(executable), 0);
+        assert_eq!(cuGraphDestroy(graph), 0);
+    }
+}
+
+#[test]
+fn the_rewind_kernel_resets_a_room_and_fills() {
+    let _turn = turn();
+    let rewind = function(load(TEXT), c"device_arena_rewind");
+    let block = device_memory(100_000);
+    let mut list = [Range::default(); 16];
+    list[0].fields = [block + 257, 70_000, 0xAB];
+    let (mut room, mut base, mut capacity, mut alignment) = (block, block + 256, 99_744_u64, 64_u64);
+    let (mut generation, mut count, mut tiles) = (17_u64, 1_u64, number_tiles(&mut list[..1], 1));
+    let mut parameters = [
+        (&raw mut room).cast(),
+        (&raw mut base).cast(),
+        (&raw mut capacity).cast(),
+        (&raw mut alignment).cast(),
+        (&raw mut generation).cast(),
+        (&raw mut list).cast(),
+        (&raw mut count).cast(),
+        (&raw mut tiles).cast(),
+    ];
+    assert_eq!(launch(rewind, 2, null(), &mut parameters), 0);
+    let read = bytes_at(block, 100_000, null());
+    let words: Vec<u64> =
+        read[..64].chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+    assert_eq!(words, [0, 99_744, block + 256, 64, 17, 0, 0, 0]);
+    let whole = |bytes: &[u8], value| bytes.iter().all(|&byte| byte == value);
+    assert!(whole(&read[64..257], 0xC5) && whole(&read[257..70_257], 0xAB) && whole(&read[70_257..], 0xC5));
+}
+
+#[test]
+fn a_kernel_out_of_bounds_breaks_its_context() {
+    let turn = turn();
+    let there = open(1);
+    let far = device_memory(64);
+    let mut popped = null();
+    unsafe { assert_eq!((cuCtxPopCurrent_v2(&mut popped), popped), (0, there)) };
+    for allowed in [true, false] {
+        let few = function(load(TEXT), c"device_arena_copy_few");
+        let near = device_memory(64);
+        let (mut count, mut tiles, mut list) = (1_u64, 1_u64, [Range::default(); 64]);
+        list[0].fields = [far, near, 64];
+        if allowed {
+            unsafe {
+                assert_eq!(cuCtxEnablePeerAccess(there, 0), 0);
+                assert_eq!(cuCtxEnablePeerAccess(there, 0), 704);
+            }
+        }
+        let mut parameters = [(&raw mut list).cast(), (&raw mut count).cast(), (&raw mut tiles).cast()];
+        assert_eq!(launch(few, 2, null(), &mut parameters), 0);
+        let status = unsafe { cuCtxSynchronize() };
+        assert_eq!(status, if allowed { 0 } else { 700 });
+        // A new context has no peers, and is whole.
+        unsafe {
+            assert_eq!(cuDevicePrimaryCtxRelease_v2(0), 0);
+            assert_eq!(cuCtxPopCurrent_v2(&mut popped), 0);
+            assert_eq!(popped, turn.context);
+        }
+        open(0);
+    }
+    let few = function(load(TEXT), c"device_arena_copy_few");
+    // The nameless stream is the current context's, and the function another's.
+    open(1);
+    let (mut count, mut tiles, mut list) = (0_u64, 0_u64, [Range::default(); 64]);
+    let mut parameters = [(&raw mut list).cast(), (&raw mut count).cast(), (&raw mut tiles).cast()];
+    assert_eq!(launch(few, 1, null(), &mut parameters), 400);
+}
