@@ -70,26 +70,23 @@ static inline __device__ device_arena_words device_arena_load(u64 address, u32 s
 
 // The range that has this tile: the last one that doesn't begin after it. Ranges without bytes have none, and stand before
 // the one that begins where they do. `from` is a range that doesn't begin after it.
+//
+// The list may be in the host's memory, where each look costs a microsecond or two. Ranges of one call are often alike,
+// so the search begins where the range would be if all had as many tiles (`scale` ranges each), and widens from there.
 template <typename Range>
-static inline __device__ u64 device_arena_find(const Range* ranges, u64 count, u64 tile, u64 from) {
+static inline __device__ u64 device_arena_find(const Range* ranges, u64 count, u64 tile, u64 from, float scale) {
   u64 low = from;
   u64 high = count;
-  // Where ranges are small, each has one tile, and the tile's number is the range's.
-  if (tile > low && tile < high) {
-    if (ranges[tile].first_tile > tile) {
-      high = tile;
-    } else {
-      low = tile;
-      if (tile + 1 < high && ranges[tile + 1].first_tile > tile) high = tile + 1;
-    }
-  }
+  u64 look = (u64)((float)tile * scale + 0.5f);
   DEVICE_ARENA_ROLLED
-  while (high - low > 1) {
-    const u64 middle = low + (high - low) / 2;
-    if (ranges[middle].first_tile <= tile) {
-      low = middle;
+  for (u64 step = 1; high - low > 1; step *= 2) {
+    if (look <= low || look >= high) look = low + (high - low) / 2;
+    if (ranges[look].first_tile <= tile) {
+      low = look;
+      look = low + step;
     } else {
-      high = middle;
+      high = look;
+      look = high - step;
     }
   }
   return low;
@@ -217,10 +214,11 @@ static inline __device__ void device_arena_copy_tile(const device_arena_copy_ran
 }
 
 static inline __device__ void device_arena_copy_all(const device_arena_copy_range* ranges, u64 count, u64 tiles) {
+  const float scale = DEVICE_ARENA_RATIO((float)count, (float)tiles);
   u64 found = 0;
   DEVICE_ARENA_ROLLED
   for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    found = device_arena_find(ranges, count, tile, found);
+    found = device_arena_find(ranges, count, tile, found, scale);
     const device_arena_copy_range range = ranges[found];
     device_arena_copy_tile(range, tile - range.first_tile);
   }
@@ -272,10 +270,11 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
     room->generation = generation;
     room->reserved[0] = room->reserved[1] = room->reserved[2] = 0;
   }
+  const float scale = DEVICE_ARENA_RATIO((float)count, (float)tiles);
   u64 found = 0;
   DEVICE_ARENA_ROLLED
   for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    found = device_arena_find(list.range, count, tile, found);
+    found = device_arena_find(list.range, count, tile, found, scale);
     const device_arena_fill_range range = list.range[found];
     device_arena_fill_tile(range, tile - range.first_tile);
   }

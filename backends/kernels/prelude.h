@@ -97,6 +97,15 @@ struct device_arena_dim3 {
 #define DEVICE_ARENA_ROLLED _Pragma("unroll 1")
 #endif
 
+// A quotient that is good enough for a guess: a division that rounds correctly is a function of its own on a GPU.
+#if defined(__NVCC__) || defined(__CUDACC_RTC__)
+#define DEVICE_ARENA_RATIO(a, b) __fdividef(a, b)
+#elif defined(__clang__) && defined(__NVPTX__)
+#define DEVICE_ARENA_RATIO(a, b) ((a) * __nvvm_rcp_approx_ftz_f(b))
+#else
+#define DEVICE_ARENA_RATIO(a, b) ((a) / (b))
+#endif
+
 // Sixteen bytes that are loaded and stored at once, as x (the lower address) and y. They may be part of anything.
 #if defined(__NVCC__) || defined(__CUDACC_RTC__)
 typedef ulonglong2 device_arena_words;
