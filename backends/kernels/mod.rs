@@ -137,7 +137,9 @@ mod tests {
 
     #[test]
     fn every_byte_is_in_one_tile() {
-        for (past, bytes) in [(0, 1), (15, 1), (3, 2 * TILE), (0, 2 * TILE), (9, 3 * TILE - 9), (9, 3 * TILE - 8)] {
+        for (past, bytes) in
+            [(0, 1), (15, 1), (3, 2 * TILE), (0, 2 * TILE), (9, 3 * TILE - 9), (9, 3 * TILE - 8)]
+        {
             // As the kernels cut them.
             let begin = |tile: u64| if tile == 0 { 0 } else { tile * TILE - past };
             let tiles = fill_tiles(past, bytes);
