@@ -50,7 +50,9 @@ mod images {
                 ["image", path, kind, target, bytes, sha256] => {
                     let mut image = read(root, path)?;
                     if hash(&image) != *sha256 || image.len().to_string() != *bytes {
-                        return Err(format!("{path} is not the image that {MANIFEST} names: check it out again"));
+                        return Err(format!(
+                            "{path} is not the image that {MANIFEST} names: check it out again"
+                        ));
                     }
                     let number: Option<u32> = target.strip_prefix("sm_").and_then(|text| text.parse().ok());
                     let number = number.ok_or_else(|| format!("{MANIFEST}: {target} is no target"))?;
