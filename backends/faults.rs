@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::backend::{
-    AnyBackend, Backend, Block, CopyRange, DeviceInfo, Event, HostWork, ScrubRange, Stream, Vendor,
+    AnyBackend, Backend, Block, CopyRange, DeviceInfo, Event, HostWork, Placement, RoomReset, ScrubRange,
+    Stream, Vendor,
 };
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
@@ -41,13 +42,17 @@ pub enum Operation {
     Notify,
     /// [`Backend::copy`].
     Copy,
+    /// [`Backend::transfer`].
+    Transfer,
+    /// [`Backend::synchronize`].
+    Synchronize,
     /// [`Backend::rewind`].
     Rewind,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Devices,
         Self::Classify,
         Self::Allocate,
@@ -61,6 +66,8 @@ impl Operation {
         Self::Wait,
         Self::Notify,
         Self::Copy,
+        Self::Transfer,
+        Self::Synchronize,
         Self::Rewind,
     ];
 
@@ -79,6 +86,8 @@ impl Operation {
             Self::Wait => "wait",
             Self::Notify => "notify",
             Self::Copy => "copy",
+            Self::Transfer => "transfer",
+            Self::Synchronize => "synchronize",
             Self::Rewind => "rewind",
         }
     }
@@ -166,7 +175,7 @@ impl Faults {
             return Ok(());
         }
         let vendor = self.inner.vendor();
-        Err(Error::Driver { vendor, operation: operation.name(), code: FaultPlan::CODE })
+        Err(Error::Driver { vendor, operation: operation.name(), code: FaultPlan::CODE, name: "injected" })
     }
 }
 
@@ -175,8 +184,8 @@ impl Backend for Faults {
         self.inner.vendor()
     }
 
-    fn is_host_accessible(&self) -> bool {
-        self.inner.is_host_accessible()
+    fn is_host_accessible(&self, placement: Placement) -> bool {
+        self.inner.is_host_accessible(placement)
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
@@ -198,7 +207,13 @@ impl Backend for Faults {
         self.inner.output_alignment()
     }
 
-    fn allocate(&self, ordinal: u32, bytes: usize) -> Result<Block> {
+    fn allocate(
+        &self,
+        ordinal: u32,
+        stream: Option<&Stream>,
+        placement: Placement,
+        bytes: usize,
+    ) -> Result<Block> {
         self.check(Operation::Allocate).map_err(|_| Error::OutOfMemory {
             vendor: self.inner.vendor(),
             operation: Operation::Allocate.name(),
@@ -206,15 +221,17 @@ impl Backend for Faults {
             free: None,
             total: None,
         })?;
-        let block = self.inner.allocate(ordinal, bytes)?;
+        let block = self.inner.allocate(ordinal, stream, placement, bytes)?;
         self.plan.plan().live_blocks += 1;
         Ok(block)
     }
 
-    unsafe fn free(&self, block: Block) -> Result<(), Refused<Block>> {
+    unsafe fn free(&self, stream: Option<&Stream>, block: Block) -> Result<(), Refused<Block>> {
         match self.check(Operation::Free) {
             // SAFETY: the caller's promise is the same.
-            Ok(()) => unsafe { self.inner.free(block) }.inspect(|()| self.plan.plan().live_blocks -= 1),
+            Ok(()) => {
+                unsafe { self.inner.free(stream, block) }.inspect(|()| self.plan.plan().live_blocks -= 1)
+            }
             Err(error) => Err(Refused { error, value: block }),
         }
     }
@@ -260,6 +277,19 @@ impl Backend for Faults {
         self.inner.stream_wait(stream, event)
     }
 
+    fn synchronize(&self, stream: &Stream) -> Result<()> {
+        self.check(Operation::Synchronize)?;
+        self.inner.synchronize(stream)
+    }
+
+    fn is_capturing(&self, stream: &Stream) -> Result<bool> {
+        self.inner.is_capturing(stream)
+    }
+
+    fn is_idle(&self, stream: &Stream) -> Result<bool> {
+        self.inner.is_idle(stream)
+    }
+
     fn has_passed(&self, event: &Event) -> Result<bool> {
         self.check(Operation::HasPassed)?;
         self.inner.has_passed(event)
@@ -287,9 +317,20 @@ impl Backend for Faults {
         unsafe { self.inner.copy(stream, ranges) }
     }
 
-    unsafe fn rewind(&self, stream: Option<&Stream>, ranges: &[ScrubRange]) -> Result<()> {
+    unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
+        self.check(Operation::Transfer)?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.inner.transfer(stream, range) }
+    }
+
+    unsafe fn rewind(
+        &self,
+        stream: Option<&Stream>,
+        reset: Option<&RoomReset>,
+        ranges: &[ScrubRange],
+    ) -> Result<()> {
         self.check(Operation::Rewind)?;
         // SAFETY: the caller's promise is the same.
-        unsafe { self.inner.rewind(stream, ranges) }
+        unsafe { self.inner.rewind(stream, reset, ranges) }
     }
 }

@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use enum_dispatch::enum_dispatch;
 
+#[cfg(feature = "cuda")]
+pub use crate::backends::cuda::Cuda;
 #[cfg(device_arena_faults)]
 pub use crate::backends::faults::{FaultPlan, Faults, Operation};
 pub use crate::backends::host::Host;
@@ -29,12 +31,15 @@ use crate::pointer::PointerInfo;
 pub enum Vendor {
     /// The operating system and the processor's own memory.
     Host,
+    /// NVIDIA's driver.
+    Cuda,
 }
 
 impl std::fmt::Display for Vendor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Host => "host",
+            Self::Cuda => "cuda",
         })
     }
 }
@@ -51,13 +56,30 @@ pub struct DeviceInfo {
     pub architecture: String,
     /// Memory in bytes, where the driver says.
     pub total_bytes: Option<u64>,
+    /// Whether its kernels reach pageable host memory.
+    pub reaches_pageable_memory: bool,
+    /// Where the device is on the PCI bus, which is the same in every process: domain, bus and device.
+    pub pci_address: Option<(u32, u32, u32)>,
+}
+
+/// Where an arena's blocks are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Placement {
+    /// Host pages, for calls on the host.
+    Host,
+    /// Memory of the executor's device.
+    Device,
+    /// Pinned host pages that the executor's device reaches too, at the same address. On a host executor these are host
+    /// pages.
+    HostCoherent,
 }
 
 /// One allocation from a driver: `bytes` bytes at `address`, aligned to the backend's
 /// [`block_alignment`](Backend::block_alignment).
 ///
-/// The address can be dereferenced on the host only where the backend
-/// [`is_host_accessible`](Backend::is_host_accessible).
+/// The address can be dereferenced on the host only where the backend's blocks of its placement are
+/// [`host_accessible`](Backend::is_host_accessible).
 #[derive(Debug)]
 pub struct Block {
     pub(crate) address: NonNull<u8>,
@@ -90,15 +112,31 @@ unsafe impl Sync for Block {}
 pub(crate) enum Origin {
     /// Pages of the operating system, unmapped when this is dropped.
     Pages(memmap2::MmapRaw),
+    /// A driver's allocation, freed in the context that it came from.
+    #[cfg(feature = "cuda")]
+    Gpu(crate::backends::gpu::Allocation),
 }
 
 /// A queue of work in order.
 #[derive(Debug)]
 pub struct Stream(pub(crate) StreamKind);
 
+impl Stream {
+    /// The ordinal of its device.
+    pub(crate) fn ordinal(&self) -> u32 {
+        match &self.0 {
+            StreamKind::Host(_) => 0,
+            #[cfg(feature = "cuda")]
+            StreamKind::Gpu(stream) => stream.device().info.ordinal,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) enum StreamKind {
     Host(crate::backends::host::HostStream),
+    #[cfg(feature = "cuda")]
+    Gpu(crate::backends::gpu::GpuStream),
 }
 
 /// A point in a stream's work that can be asked for and waited for.
@@ -108,6 +146,8 @@ pub struct Event(pub(crate) EventKind);
 #[derive(Debug, Clone)]
 pub(crate) enum EventKind {
     Host(crate::backends::host::HostEvent),
+    #[cfg(feature = "cuda")]
+    Gpu(crate::backends::gpu::GpuEvent),
 }
 
 /// Work for the host to do in a stream's order.
@@ -135,6 +175,34 @@ pub struct ScrubRange {
     pub value: u8,
 }
 
+/// A room for device-sized outputs as a rewind makes it anew: what the device's header says from then on. See
+/// `include/device_arena.h`.
+#[derive(Debug, Clone, Copy)]
+pub struct RoomReset {
+    /// The header's address; null for none.
+    pub room: *mut u8,
+    /// Where the room starts.
+    pub base: *mut u8,
+    /// Its size in bytes.
+    pub capacity: u64,
+    /// What every taken piece is rounded up to, in bytes: a power of two.
+    pub alignment: u64,
+    /// The generation of the call.
+    pub generation: u64,
+}
+
+impl RoomReset {
+    /// No header.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device asks"))]
+    pub(crate) const NONE: Self = Self {
+        room: std::ptr::null_mut(),
+        base: std::ptr::null_mut(),
+        capacity: 0,
+        alignment: 1,
+        generation: 0,
+    };
+}
+
 // SAFETY: a range is an address and a size; who may touch what is behind it is said by `Backend::copy`.
 unsafe impl Send for CopyRange {}
 // SAFETY: as above, by `Backend::rewind`.
@@ -143,6 +211,8 @@ unsafe impl Send for ScrubRange {}
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Host {}
+    #[cfg(feature = "cuda")]
+    impl<D> Sealed for crate::backends::gpu::Gpu<D> {}
     #[cfg(device_arena_faults)]
     impl Sealed for super::Faults {}
     impl Sealed for super::AnyBackend {}
@@ -154,8 +224,8 @@ pub trait Backend: sealed::Sealed {
     /// Whose driver this is.
     fn vendor(&self) -> Vendor;
 
-    /// Whether the host can read and write this backend's blocks.
-    fn is_host_accessible(&self) -> bool;
+    /// Whether the host can read and write this backend's blocks of that placement.
+    fn is_host_accessible(&self, placement: Placement) -> bool;
 
     /// The devices, in the driver's order. Empty where the driver finds none.
     ///
@@ -181,24 +251,33 @@ pub trait Backend: sealed::Sealed {
     /// The least alignment of an output in a block, in bytes: 64 or more.
     fn output_alignment(&self) -> usize;
 
-    /// A block of at least `bytes` bytes on a device; `bytes` is above zero. On the host its bytes are zero and
-    /// its pages are touched by the calling thread. May block, as the driver does.
+    /// A block of at least `bytes` bytes for the work of a stream, or of any stream of the ordinal; `bytes` is above
+    /// zero. On the host its bytes are zero and its pages are touched by the calling thread; on a device they are what
+    /// they are. May block, as the driver does.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`] with the bytes asked for; [`Error::Unavailable`] for an ordinal that does not exist.
-    fn allocate(&self, ordinal: u32, bytes: usize) -> Result<Block>;
+    /// [`Error::OutOfMemory`] with the bytes asked for; [`Error::Unavailable`] for an ordinal that does not exist;
+    /// [`Error::Capturing`] while the stream is being captured, which an allocation would spoil.
+    fn allocate(
+        &self,
+        ordinal: u32,
+        stream: Option<&Stream>,
+        placement: Placement,
+        bytes: usize,
+    ) -> Result<Block>;
 
-    /// Gives a block back. May block, as the driver does.
+    /// Gives a block back, once the work that is in the stream has passed. May block, as the driver does.
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`], and the block with it: nothing is freed then.
+    /// [`Error::Driver`], [`Error::Capturing`], and the block with it: nothing is freed then.
     ///
     /// # Safety
     ///
-    /// The caller holds the block alone: the block came from this backend, and all work that uses it has passed.
-    unsafe fn free(&self, block: Block) -> Result<(), Refused<Block>>;
+    /// The caller holds the block alone: the block came from this backend, and all work that uses it is in the stream
+    /// or has passed.
+    unsafe fn free(&self, stream: Option<&Stream>, block: Block) -> Result<(), Refused<Block>>;
 
     /// A stream of its own on a device. Dropping it waits for the work that is queued in it, where
     /// the thread [`can_wait`](Self::can_wait).
@@ -235,7 +314,8 @@ pub trait Backend: sealed::Sealed {
     fn start(&self, stream: &Stream) -> Result<()>;
 
     /// Runs `work` on the host in the stream's order, off the calling thread. Returns the event behind it, which
-    /// passes even if the work panics.
+    /// passes even if the work panics. On a device the work may not wait for a stream, and not ask its driver for
+    /// anything: it runs on the driver's own thread.
     ///
     /// # Errors
     ///
@@ -246,7 +326,7 @@ pub trait Backend: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`].
+    /// [`Error::Driver`]; [`Error::Capturing`], since no event of a capture can be asked for.
     fn record(&self, stream: &Stream) -> Result<Event>;
 
     /// Makes all later work of `stream` wait for `event`, without the host.
@@ -255,6 +335,28 @@ pub trait Backend: sealed::Sealed {
     ///
     /// [`Error::Driver`].
     fn stream_wait(&self, stream: &Stream, event: &Event) -> Result<()>;
+
+    /// Blocks until all work that is in the stream now has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WouldDeadlock`] on the thread that does the stream's work; [`Error::Capturing`];
+    /// [`Error::Driver`], also for an error of that work.
+    fn synchronize(&self, stream: &Stream) -> Result<()>;
+
+    /// Whether the work of the stream is being captured into a graph.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`].
+    fn is_capturing(&self, stream: &Stream) -> Result<bool>;
+
+    /// Whether all work of the stream has passed. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// As [`synchronize`](Self::synchronize), but for the wait.
+    fn is_idle(&self, stream: &Stream) -> Result<bool>;
 
     /// Whether the event has passed. Never blocks.
     ///
@@ -280,8 +382,22 @@ pub trait Backend: sealed::Sealed {
     /// [`Error::Driver`], and `then` comes back.
     fn notify(&self, event: &Event, then: HostWork) -> Result<(), Refused<HostWork>>;
 
-    /// Moves every range, in the stream's order, or at once where there is no stream. A range that overlaps
-    /// itself moves as `memmove` would.
+    /// Moves every range, in the stream's order, or at once where there is no stream, which a device refuses. A range
+    /// that overlaps itself moves as `memmove` would.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`]; where the list is long, the ranges before those that were refused may be moved.
+    ///
+    /// # Safety
+    ///
+    /// Every range is live, within the reach of the stream's device, and no other work touches it, until the stream has
+    /// passed; no range's destination clashes with another range of the list. The caller upholds all three; the list
+    /// itself is free on return.
+    unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()>;
+
+    /// Moves one range between any two memories, of other devices and pageable host pages too, in the stream's order
+    /// or at once where there is no stream, which a device refuses. It does not overlap itself.
     ///
     /// # Errors
     ///
@@ -289,11 +405,11 @@ pub trait Backend: sealed::Sealed {
     ///
     /// # Safety
     ///
-    /// Every range is live, and no other work touches it, until the stream has passed; no range's destination
-    /// clashes with another range of the list. The caller upholds both; the list itself is free on return.
-    unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()>;
+    /// As [`copy`](Self::copy), but for the device's reach.
+    unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()>;
 
-    /// Fills the ranges that the last call wrote, in the stream's order, or at once where there is no stream.
+    /// Makes a room for device-sized outputs anew where one is given, and fills the ranges that the last call wrote: in
+    /// the stream's order, or at once where there is no stream, which a device refuses.
     ///
     /// # Errors
     ///
@@ -301,8 +417,13 @@ pub trait Backend: sealed::Sealed {
     ///
     /// # Safety
     ///
-    /// Every range lies within one block of this backend that the caller holds alone until the stream has passed.
-    unsafe fn rewind(&self, stream: Option<&Stream>, ranges: &[ScrubRange]) -> Result<()>;
+    /// Room and ranges lie within blocks of this backend that the caller holds alone until the stream has passed.
+    unsafe fn rewind(
+        &self,
+        stream: Option<&Stream>,
+        reset: Option<&RoomReset>,
+        ranges: &[ScrubRange],
+    ) -> Result<()>;
 }
 
 /// The closed set of backends. A new vendor adds its variant here.
@@ -312,14 +433,27 @@ pub trait Backend: sealed::Sealed {
 pub enum AnyBackend {
     /// Host pages, one worker thread a stream.
     Host(Host),
+    /// NVIDIA's driver.
+    #[cfg(feature = "cuda")]
+    Cuda(Cuda),
     /// Another backend, some of whose operations fail on purpose.
     #[cfg(device_arena_faults)]
     Faults(Faults),
 }
 
-/// Every loaded backend that has devices of its own: the ones to ask about a pointer.
-pub(crate) fn available() -> impl Iterator<Item = AnyBackend> {
-    [AnyBackend::Host(Host)].into_iter()
+/// Every backend that has a driver and devices of its own: the ones to ask about a pointer.
+///
+/// # Errors
+///
+/// [`Error::Driver`] of a driver that is there and fails.
+pub(crate) fn available() -> Result<impl Iterator<Item = AnyBackend>> {
+    let backends: [Option<AnyBackend>; 1] = [
+        #[cfg(feature = "cuda")]
+        Cuda::if_present()?.map(AnyBackend::Cuda),
+        #[cfg(not(feature = "cuda"))]
+        None,
+    ];
+    Ok(backends.into_iter().flatten())
 }
 
 pub(crate) fn wrong_vendor(operation: &'static str, what: &'static str, vendor: Vendor) -> Error {

@@ -106,15 +106,27 @@ pub enum Error {
         /// The device's number as its driver counts it.
         ordinal: u32,
     },
+    /// A device's access to host pages that no device has been told of.
+    #[error("{operation}: the memory is the host's, out of a device's reach")]
+    HostMemory {
+        /// What was refused.
+        operation: &'static str,
+    },
     /// The arena serves another executor.
-    #[error("{operation}: the arena belongs to another executor ({arena}), not to this one ({executor})")]
+    #[error(
+        "{operation}: the arena serves an executor on {arena} {arena_ordinal}, and this is another one, on {executor} {ordinal}"
+    )]
     WrongExecutor {
         /// What was refused.
         operation: &'static str,
         /// The vendor of the arena's executor.
         arena: Vendor,
+        /// The ordinal of the arena's executor.
+        arena_ordinal: u32,
         /// The vendor of the executor that was given.
         executor: Vendor,
+        /// The ordinal of the executor that was given.
+        ordinal: u32,
     },
     /// As many guards and exports are held as the arena can count.
     #[error("the arena has its limit of {limit} readers at a time")]
@@ -189,7 +201,7 @@ pub enum Error {
         detail: String,
     },
     /// A driver call failed.
-    #[error("{vendor} {operation} failed with code {code}")]
+    #[error("{vendor} {operation} failed with code {code}{}", Parenthesis(name))]
     Driver {
         /// Whose driver.
         vendor: Vendor,
@@ -197,6 +209,14 @@ pub enum Error {
         operation: &'static str,
         /// The driver's own code.
         code: i64,
+        /// The driver's name for the code; empty where it has none.
+        name: &'static str,
+    },
+    /// The stream's work is being captured into a graph, which what was asked for would spoil.
+    #[error("{operation}: the stream is being captured")]
+    Capturing {
+        /// What was refused.
+        operation: &'static str,
     },
     /// A value of one vendor was handed to the backend of another.
     #[error("{operation}: the {what} is not {vendor}'s")]
@@ -238,6 +258,47 @@ pub enum Error {
         /// How many elements there are.
         len: usize,
     },
+    /// Addresses that a driver has reserved and mapped nothing to.
+    #[error("{operation}: nothing is mapped there")]
+    Unmapped {
+        /// What was refused.
+        operation: &'static str,
+    },
+    /// A range of raw memory that leaves its allocation, by the driver's word.
+    #[error(
+        "{operation}: {bytes} bytes at {start:#x} are not within the allocation of {} bytes at {:#x}",
+        allocation.1, allocation.0
+    )]
+    OutOfAllocation {
+        /// What was refused.
+        operation: &'static str,
+        /// Where the range starts.
+        start: usize,
+        /// Its size in bytes.
+        bytes: usize,
+        /// Where the allocation starts, and its size in bytes.
+        allocation: (usize, usize),
+    },
+    /// A device that can't reach the memory of another.
+    #[error("{operation}: device {from} can't reach the memory of device {to}")]
+    Unreachable {
+        /// What was refused.
+        operation: &'static str,
+        /// The ordinal of the device that would read or write.
+        from: u32,
+        /// The ordinal of the device whose memory it is.
+        to: u32,
+    },
+    /// A kernel asked for more than a room for device-sized outputs holds. Nothing was written past it.
+    #[error("{operation}: the kernel asked for {needed} bytes of a room of {capacity}")]
+    Overflow {
+        /// What was refused.
+        operation: &'static str,
+        /// What the kernel asked for in all, in bytes.
+        needed: u64,
+        /// What there is, in bytes.
+        capacity: u64,
+    },
     /// Source and destination differ in length.
     #[error("{operation}: {actual} elements where {expected} are needed")]
     LengthMismatch {
@@ -278,6 +339,14 @@ impl std::fmt::Display for TapeRule {
             Self::Decreasing => "below the one before it,",
             Self::BeyondBytes => "beyond the bytes, whose length is",
         })
+    }
+}
+
+struct Parenthesis<'a>(&'a str);
+
+impl std::fmt::Display for Parenthesis<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " ({})", self.0) }
     }
 }
 
@@ -323,22 +392,28 @@ impl Error {
     pub fn status(&self) -> Status {
         match self {
             Self::Stale { .. }
+            | Self::HostMemory { .. }
             | Self::WrongExecutor { .. }
             | Self::SizeOverflow { .. }
             | Self::Alignment { .. }
             | Self::Option { .. }
             | Self::WrongVendor { .. }
             | Self::WouldDeadlock { .. }
+            | Self::Capturing { .. }
             | Self::Tape { .. }
             | Self::OutOfRange { .. }
+            | Self::Unmapped { .. }
+            | Self::OutOfAllocation { .. }
+            | Self::Unreachable { .. }
             | Self::LengthMismatch { .. }
             | Self::AlreadyTaken => Status::InvalidArgument,
             Self::Device { .. } => Status::Device,
             Self::Contended { .. } => Status::Contended,
             Self::Pending { .. } => Status::Pending,
-            Self::TooManyReaders { .. } | Self::TooManyOutputs { .. } | Self::OverLimit { .. } => {
-                Status::OverLimit
-            }
+            Self::TooManyReaders { .. }
+            | Self::TooManyOutputs { .. }
+            | Self::OverLimit { .. }
+            | Self::Overflow { .. } => Status::OverLimit,
             Self::OutOfMemory { .. } => Status::OutOfMemory,
             Self::Unavailable { .. } => Status::Unavailable,
             Self::Driver { .. } | Self::Panicked { .. } => Status::Driver,

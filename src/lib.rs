@@ -26,9 +26,11 @@ pub use arena::{Arena, ArenaDescription, ArenaOptions, ArenaStats, Growth, Place
 pub use bytemuck::{Pod, Zeroable};
 #[cfg(feature = "allocator-api2")]
 pub use call::HostAllocator;
-pub use call::{Call, Output, Scratch, TapeOutput, Writer};
+pub use call::{Call, DeviceRoom, Output, Scratch, StagedTape, TapeOutput, Writer};
 pub use error::{Error, Holder, Refused, Result, StaleReason, Status, TapeRule};
 pub use executor::{Deferred, Executor};
-pub use pointer::{MemoryKind, PointerInfo, classify};
+#[cfg(feature = "cuda")]
+pub use executor::{Kernel, LaunchShape};
+pub use pointer::{AllocationOrigin, MemoryKind, PointerInfo, classify, classify_range};
 pub use tape::{Offset, Tape, TapeView};
-pub use view::{Export, PublishedTape, ReadGuard, TapeGuard, View};
+pub use view::{DeviceGuard, Export, PublishedTape, ReadGuard, TapeGuard, View};

@@ -1,7 +1,7 @@
 //! What is behind a pointer, in the words of the driver that was asked.
 
-use crate::backend::{Backend, available};
-use crate::error::Result;
+use crate::backend::{Backend, Vendor, available};
+use crate::error::{Error, Result};
 
 /// The class of memory behind a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,30 +22,87 @@ pub enum MemoryKind {
         /// The device that it was made for.
         ordinal: u32,
     },
+    /// Addresses that a driver has reserved and mapped nothing to: nobody can read there.
+    Unmapped,
 }
 
-/// The answer to a classification.
+/// How the driver came to the memory, where it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AllocationOrigin {
+    /// The driver does not say.
+    Unknown,
+    /// An allocation of its own.
+    Direct,
+    /// A pool of stream-ordered allocations.
+    Pool,
+    /// Memory that was mapped into reserved addresses.
+    Virtual,
+}
+
+/// The answer to a classification. Class and accessibility are apart: pageable memory is no driver's, and on some
+/// machines devices reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PointerInfo {
     /// The class of the memory.
     pub kind: MemoryKind,
-    /// Address and size in bytes of the allocation that the pointer lies in, where the driver knows.
+    /// Whose driver claims it.
+    pub vendor: Option<Vendor>,
+    /// Address and size in bytes of the allocation that the pointer lies in, where the driver knows; of virtual memory
+    /// the mapped part.
     pub allocation: Option<(usize, usize)>,
+    /// The allocation's identity, which is never given again in the process, where the driver has one. An address alone
+    /// proves nothing: a later allocation may have the same.
+    pub buffer_id: Option<u64>,
+    /// How the driver came to the memory.
+    pub origin: AllocationOrigin,
+    /// Whether a device's kernels can read through the pointer: the memory's own device's, or for unregistered memory
+    /// that of some device.
+    pub is_device_accessible: bool,
 }
 
 impl PointerInfo {
-    pub(crate) const UNREGISTERED: Self = Self { kind: MemoryKind::Unregistered, allocation: None };
+    pub(crate) const UNREGISTERED: Self = Self {
+        kind: MemoryKind::Unregistered,
+        vendor: None,
+        allocation: None,
+        buffer_id: None,
+        origin: AllocationOrigin::Unknown,
+        is_device_accessible: false,
+    };
 
     /// Whether the host can read through the pointer, given that it is live.
     #[must_use]
     pub fn is_host_accessible(&self) -> bool {
-        !matches!(self.kind, MemoryKind::Device { .. })
+        !matches!(self.kind, MemoryKind::Device { .. } | MemoryKind::Unmapped)
+    }
+
+    /// The ordinal of the device that the memory belongs to.
+    #[must_use]
+    pub fn ordinal(&self) -> Option<u32> {
+        match self.kind {
+            MemoryKind::Device { ordinal } | MemoryKind::Managed { ordinal } => Some(ordinal),
+            _ => None,
+        }
+    }
+
+    /// Whether `bytes` bytes from `pointer` on lie within the allocation, as far as the driver knows it.
+    pub(crate) fn holds(&self, pointer: *const u8, bytes: usize) -> bool {
+        let Some((start, size)) = self.allocation else { return true };
+        pointer
+            .addr()
+            .checked_sub(start)
+            .and_then(|offset| offset.checked_add(bytes))
+            .is_some_and(|end| end <= size)
     }
 }
 
 /// Asks every loaded driver that has devices what `pointer` is. With no such driver the answer is
 /// [`MemoryKind::Unregistered`].
+///
+/// The driver is asked in one query. No context is made, it may be asked from any thread and while a stream is being
+/// captured, and the first question of a process loads the drivers.
 ///
 /// ```
 /// let bytes = [0u8; 16];
@@ -57,19 +114,59 @@ impl PointerInfo {
 ///
 /// # Errors
 ///
-/// A query that fails is an [`Error::Driver`](crate::Error::Driver), never a guess.
+/// A query that fails is an [`Error::Driver`], never a guess.
 ///
 /// # Safety
 ///
 /// The pointer is not dereferenced, but the answer holds only as long as nobody frees the memory: the caller
 /// vouches that it stays allocated while the answer is used.
 pub unsafe fn classify(pointer: *const u8) -> Result<PointerInfo> {
-    for backend in available() {
+    let mut answer = PointerInfo::UNREGISTERED;
+    for backend in available()? {
         // SAFETY: the caller's promise is this function's own.
         let info = unsafe { backend.classify(pointer) }?;
         if info.kind != MemoryKind::Unregistered {
             return Ok(info);
         }
+        answer.is_device_accessible |= info.is_device_accessible;
     }
-    Ok(PointerInfo::UNREGISTERED)
+    Ok(answer)
+}
+
+/// As [`classify`], for `bytes` bytes from `pointer` on. Nothing is asked for no bytes, and the answer is
+/// [`MemoryKind::Unregistered`] then: one past an allocation's end is no driver's.
+///
+/// # Errors
+///
+/// As [`classify`]; [`Error::OutOfAllocation`] where the range leaves the allocation that it begins in, or the mapped
+/// part of virtual memory; [`Error::OutOfRange`] for null, and where it leaves the address space.
+///
+/// # Safety
+///
+/// As [`classify`].
+pub unsafe fn classify_range(pointer: *const u8, bytes: usize) -> Result<PointerInfo> {
+    if bytes == 0 {
+        return Ok(PointerInfo::UNREGISTERED);
+    }
+    let start = pointer.addr();
+    if pointer.is_null() || bytes > isize::MAX as usize || start.checked_add(bytes).is_none() {
+        return Err(Error::OutOfRange { operation: "classify_range", start, end: bytes, len: 0 });
+    }
+    // SAFETY: the caller's promise is this function's own.
+    let first = unsafe { classify(pointer) }?;
+    let (mut last, mut at) = (first, pointer);
+    while !last.holds(at, start + bytes - at.addr()) {
+        // Mapped parts of virtual memory follow each other; any other allocation ends here.
+        let end = last.allocation.map(|(start, size)| start + size).unwrap_or(start);
+        let goes_on = last.origin == AllocationOrigin::Virtual && end > at.addr();
+        at = pointer.wrapping_add(end - start);
+        // SAFETY: as above.
+        let next = if goes_on { unsafe { classify(at) }? } else { PointerInfo::UNREGISTERED };
+        if next.kind != first.kind || next.origin != AllocationOrigin::Virtual {
+            let allocation = first.allocation.unwrap_or((start, 0));
+            return Err(Error::OutOfAllocation { operation: "classify_range", start, bytes, allocation });
+        }
+        last = next;
+    }
+    Ok(first)
 }

@@ -26,6 +26,11 @@ impl<T> UnsafeCell<T> {
     }
 
     #[inline(always)]
+    pub(crate) fn with<R>(&self, access: impl FnOnce(*const T) -> R) -> R {
+        access(self.0.get())
+    }
+
+    #[inline(always)]
     pub(crate) fn with_mut<R>(&self, access: impl FnOnce(*mut T) -> R) -> R {
         access(self.0.get())
     }

@@ -12,8 +12,8 @@ pub(crate) use event::HostEvent;
 pub(crate) use stream::HostStream;
 
 use crate::backend::{
-    Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostWork, Origin, ScrubRange, Stream,
-    StreamKind, Vendor,
+    Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostWork, Origin, Placement, RoomReset,
+    ScrubRange, Stream, StreamKind, Vendor, wrong_vendor,
 };
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
@@ -22,14 +22,27 @@ use crate::pointer::PointerInfo;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Host;
 
-fn host_stream(stream: &Stream) -> &HostStream {
-    let StreamKind::Host(stream) = &stream.0;
-    stream
+#[cfg_attr(not(feature = "cuda"), allow(unused_variables, reason = "there is no other vendor to refuse"))]
+fn host_stream<'s>(operation: &'static str, stream: &'s Stream) -> Result<&'s HostStream> {
+    match &stream.0 {
+        StreamKind::Host(stream) => Ok(stream),
+        #[cfg(feature = "cuda")]
+        StreamKind::Gpu(_) => Err(wrong_vendor(operation, "stream", Vendor::Host)),
+    }
 }
 
-fn host_event(event: &Event) -> &HostEvent {
-    let EventKind::Host(event) = &event.0;
-    event
+#[cfg_attr(not(feature = "cuda"), allow(unused_variables, reason = "there is no other vendor to refuse"))]
+fn host_event<'e>(operation: &'static str, event: &'e Event) -> Result<&'e HostEvent> {
+    match &event.0 {
+        EventKind::Host(event) => Ok(event),
+        #[cfg(feature = "cuda")]
+        EventKind::Gpu(_) => Err(wrong_vendor(operation, "event", Vendor::Host)),
+    }
+}
+
+/// Whether the calling thread may wait for a host stream: it may not where it does the work of one.
+pub(crate) fn can_wait() -> bool {
+    !stream::is_worker()
 }
 
 fn check_ordinal(ordinal: u32) -> Result<()> {
@@ -47,7 +60,7 @@ impl Backend for Host {
         Vendor::Host
     }
 
-    fn is_host_accessible(&self) -> bool {
+    fn is_host_accessible(&self, _placement: Placement) -> bool {
         true
     }
 
@@ -57,6 +70,8 @@ impl Backend for Host {
             name: "host".into(),
             architecture: std::env::consts::ARCH.into(),
             total_bytes: pages::total_bytes(),
+            reaches_pageable_memory: true,
+            pci_address: None,
         }])
     }
 
@@ -74,15 +89,24 @@ impl Backend for Host {
         64
     }
 
-    fn allocate(&self, ordinal: u32, bytes: usize) -> Result<Block> {
+    fn allocate(
+        &self,
+        ordinal: u32,
+        _stream: Option<&Stream>,
+        _placement: Placement,
+        bytes: usize,
+    ) -> Result<Block> {
         check_ordinal(ordinal)?;
         pages::allocate(bytes)
     }
 
-    unsafe fn free(&self, block: Block) -> Result<(), Refused<Block>> {
-        // The mapping ends with its owner.
-        let Origin::Pages(pages) = block.origin;
-        drop(pages);
+    unsafe fn free(&self, _stream: Option<&Stream>, block: Block) -> Result<(), Refused<Block>> {
+        match block.origin {
+            // The mapping ends with its owner.
+            Origin::Pages(pages) => drop(pages),
+            #[cfg(feature = "cuda")]
+            Origin::Gpu(_) => return Err(Refused::new(wrong_vendor("free", "block", Vendor::Host), block)),
+        }
         Ok(())
     }
 
@@ -97,47 +121,67 @@ impl Backend for Host {
         keep_alive: Box<dyn Any + Send + Sync>,
     ) -> Result<Stream> {
         if raw.is_null() {
-            return Err(crate::backend::wrong_vendor("adopt_stream", "null stream", Vendor::Host));
+            return Err(wrong_vendor("adopt_stream", "null stream", Vendor::Host));
         }
         // SAFETY: the caller vouches that `raw` is a live host stream's handle.
         Ok(Stream(StreamKind::Host(unsafe { HostStream::adopt(raw, keep_alive) })))
     }
 
     fn raw_stream(&self, stream: &Stream) -> Result<*mut c_void> {
-        Ok(host_stream(stream).raw())
+        Ok(host_stream("raw_stream", stream)?.raw())
     }
 
     fn start(&self, stream: &Stream) -> Result<()> {
-        host_stream(stream).start()
+        host_stream("start", stream)?.start()
     }
 
     fn enqueue(&self, stream: &Stream, work: HostWork) -> Result<Event, Refused<HostWork>> {
-        host_stream(stream).enqueue(work).map(|event| Event(EventKind::Host(event)))
+        match host_stream("enqueue", stream) {
+            Ok(stream) => stream.enqueue(work).map(|event| Event(EventKind::Host(event))),
+            Err(error) => Err(Refused::new(error, work)),
+        }
     }
 
     fn record(&self, stream: &Stream) -> Result<Event> {
-        Ok(Event(EventKind::Host(host_stream(stream).record())))
+        Ok(Event(EventKind::Host(host_stream("record", stream)?.record())))
     }
 
     fn stream_wait(&self, stream: &Stream, event: &Event) -> Result<()> {
-        host_stream(stream).wait_for(host_event(event).clone())
+        host_stream("stream_wait", stream)?.wait_for(host_event("stream_wait", event)?.clone())
+    }
+
+    fn synchronize(&self, stream: &Stream) -> Result<()> {
+        host_stream("synchronize", stream)?.record().wait(None).map(drop)
+    }
+
+    fn is_capturing(&self, _stream: &Stream) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn is_idle(&self, stream: &Stream) -> Result<bool> {
+        Ok(host_stream("is_idle", stream)?.is_idle())
     }
 
     fn has_passed(&self, event: &Event) -> Result<bool> {
-        Ok(host_event(event).has_passed())
+        Ok(host_event("has_passed", event)?.has_passed())
     }
 
     fn wait(&self, event: &Event, timeout: Option<Duration>) -> Result<bool> {
-        host_event(event).wait(timeout)
+        host_event("wait", event)?.wait(timeout)
     }
 
     fn can_wait(&self) -> bool {
-        !stream::is_worker()
+        can_wait()
     }
 
     fn notify(&self, event: &Event, then: HostWork) -> Result<(), Refused<HostWork>> {
-        host_event(event).notify(then);
-        Ok(())
+        match host_event("notify", event) {
+            Ok(event) => {
+                event.notify(then);
+                Ok(())
+            }
+            Err(error) => Err(Refused::new(error, then)),
+        }
     }
 
     unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()> {
@@ -151,7 +195,20 @@ impl Backend for Host {
         })
     }
 
-    unsafe fn rewind(&self, stream: Option<&Stream>, ranges: &[ScrubRange]) -> Result<()> {
+    unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
+        // SAFETY: the caller's promise is the same, and says more.
+        unsafe { self.copy(stream, &[range]) }
+    }
+
+    unsafe fn rewind(
+        &self,
+        stream: Option<&Stream>,
+        reset: Option<&RoomReset>,
+        ranges: &[ScrubRange],
+    ) -> Result<()> {
+        if reset.is_some() {
+            return Err(wrong_vendor("rewind", "room", Vendor::Host));
+        }
         if stream.is_none() {
             // SAFETY: the caller of `rewind` holds each range alone.
             unsafe { fill(ranges) };
@@ -178,7 +235,7 @@ unsafe fn fill(ranges: &[ScrubRange]) {
 
 /// Runs `work` now where nothing is ahead of it, and on the stream's worker otherwise.
 fn in_order(stream: Option<&Stream>, work: impl FnOnce() + Send + 'static) -> Result<()> {
-    match stream.map(host_stream) {
+    match stream.map(|stream| host_stream("work", stream)).transpose()? {
         Some(stream) if !stream.is_idle() => stream.enqueue(Box::new(work)).map(drop).map_err(Error::from),
         _ => {
             work();

@@ -12,14 +12,16 @@ use std::sync::{Arc, Condvar};
 
 use crate::arena::ArenaDescription;
 use crate::arena::counts::Counts;
-use crate::arena::room::{Room, Source};
+use crate::arena::fence::Fence;
+use crate::arena::room::Room;
 use crate::arena::shared::SharedRoom;
+use crate::arena::source::Source;
 use crate::arena::state::{Phase, ReadRefusal, State, Word};
 use crate::arena::stats::Counters;
 use crate::arena::waiting::DeferredCall;
-use crate::backend::Backend;
+use crate::backend::{Backend, Event};
 use crate::error::{Error, Result};
-use crate::sync::{Mutex, UnsafeCell};
+use crate::sync::{Mutex, UnsafeCell, lock};
 
 /// The shared part of an arena.
 #[derive(Debug)]
@@ -30,6 +32,10 @@ pub(crate) struct Core {
     pub(crate) source: Source,
     pub(crate) counters: Arc<Counters>,
     pub(crate) description: ArenaDescription,
+    /// The device's work on bytes that the host reaches as well.
+    pub(crate) fence: Fence,
+    /// Behind the work of readers on other streams: the next begin lets its own stream wait for them.
+    readers: Mutex<Vec<Event>>,
     /// A call that was deferred as it was, until somebody sees that its event has passed.
     pub(super) deferred: Mutex<Option<DeferredCall>>,
     /// Held while that call is taken and ended, so that whoever finds it taken finds it ended. Taken before any other
@@ -50,8 +56,8 @@ unsafe impl Sync for Core {}
 unsafe impl Send for Core {}
 
 impl Core {
-    pub(crate) fn new(source: Source, description: ArenaDescription) -> NonNull<Self> {
-        Self::place(State::new(), Room::default(), source, Arc::default(), description, None)
+    pub(crate) fn new(source: Source) -> NonNull<Self> {
+        Self::place(State::new(), Room::default(), source, Arc::default(), None)
     }
 
     fn place(
@@ -59,9 +65,9 @@ impl Core {
         room: Room,
         source: Source,
         counters: Arc<Counters>,
-        description: ArenaDescription,
         previous: Option<CoreRef>,
     ) -> NonNull<Self> {
+        let description = source.describe();
         let core = Box::new(Self {
             state,
             counts: Counts::new(),
@@ -69,6 +75,8 @@ impl Core {
             source,
             counters,
             description,
+            fence: Fence::default(),
+            readers: Mutex::new(Vec::new()),
             deferred: Mutex::new(None),
             settling: Mutex::new(()),
             freed: std::sync::Mutex::new(()),
@@ -94,7 +102,9 @@ impl Core {
         let room = unsafe { this.room.with_call(std::mem::take) };
         let previous = CoreRef(core);
         let counters = Arc::clone(&this.counters);
-        Self::place(State::running(), room, this.source.clone(), counters, this.description, Some(previous))
+        // SAFETY: the caller holds the lease, and moves the arena.
+        let source = unsafe { this.source.follow() };
+        Self::place(State::running(), room, source, counters, Some(previous))
     }
 
     /// Changes the word, and sees to what the change leaves behind: wakes who waits for a free arena, and frees
@@ -201,6 +211,7 @@ impl Core {
         let this = unsafe { core.as_ref() };
         // SAFETY: every output is closed, so the lease's holder has the room alone.
         let attention = unsafe { this.room.with_call(|room| room.needs_attention(&this.source)) };
+        let attention = attention || this.has_readers();
         let next = |word: Word| ended(word).with_phase(Phase::Idle).with_attention(attention);
         // SAFETY: the lease's holder is an owner, and gives that up.
         unsafe { Self::change(core, next) };
@@ -250,6 +261,44 @@ impl Core {
         unsafe { Self::change(core, Word::without_reader) };
     }
 
+    /// As [`end_read`](Self::end_read), for a reader whose work the next begin has to see to.
+    ///
+    /// # Safety
+    ///
+    /// As [`end_read`](Self::end_read).
+    pub(crate) unsafe fn end_read_with_attention(core: NonNull<Self>) {
+        // SAFETY: a reader is an owner, and gives that up.
+        unsafe { Self::change(core, |word| word.without_reader().with_attention(true)) };
+    }
+
+    /// Whether readers on other streams are to be waited for.
+    #[inline]
+    fn has_readers(&self) -> bool {
+        self.source.is_on_device() && !lock(&self.readers).is_empty()
+    }
+
+    /// Notes the event behind the work of a reader on another stream. The caller sees to the attention of the next
+    /// begin.
+    pub(crate) fn note_reader(&self, event: Event) {
+        lock(&self.readers).push(event);
+    }
+
+    /// Makes the stream wait for the readers on other streams.
+    ///
+    /// # Safety
+    ///
+    /// The caller is an owner of the blocks.
+    pub(crate) unsafe fn order_after_readers(&self) -> Result<()> {
+        let mut readers = lock(&self.readers);
+        // SAFETY: the caller's promise is the same.
+        let Some(stream) = (unsafe { self.source.stream() }) else { return Ok(()) };
+        while let Some(event) = readers.last() {
+            self.source.backend.stream_wait(stream, event)?;
+            readers.pop();
+        }
+        Ok(())
+    }
+
     /// The arena's handle goes: its views are stale, and whoever is the last owner frees the blocks. Waits for
     /// the work of a deferred call, which is then the last owner. Returns what freeing said, if the handle was.
     ///
@@ -281,9 +330,14 @@ impl Core {
         let this = unsafe { core.as_ref() };
         debug_assert!(this.state.load().is_ownerless());
         // SAFETY: nobody owns the blocks, nobody can become an owner of a closed arena: the caller is alone.
+        let ordered = unsafe { this.order_after_readers() };
+        // SAFETY: as above.
         let outcome = unsafe { this.room.with_call(|room| room.free_all(&this.source, &this.counters)) };
+        // SAFETY: as above. It goes after the blocks, and after everything that is touched here.
+        let executor = unsafe { this.source.release() };
         drop(CoreRef(core));
-        outcome
+        drop(executor);
+        ordered.and(outcome)
     }
 }
 

@@ -2,11 +2,14 @@
 
 mod core;
 mod counts;
+mod fence;
 mod options;
 mod room;
+mod seen;
 #[cfg(loom)]
 mod shadow;
 mod shared;
+mod source;
 mod state;
 mod stats;
 mod waiting;
@@ -16,12 +19,14 @@ use std::time::{Duration, Instant};
 
 pub(crate) use self::core::{Core, CoreRef};
 pub(crate) use self::counts::MAX_OUTPUTS;
+pub(crate) use self::fence::{Access, Patience};
 pub use self::options::{ArenaOptions, Growth, Placement, Scrub};
-pub(crate) use self::room::{Cost, Room, ScratchMark, Source, round_up};
+pub(crate) use self::room::{Cost, Room, ScratchMark, round_up};
+pub(crate) use self::source::Source;
 use self::state::Word;
 pub(crate) use self::state::{Phase, ReadRefusal};
 pub use self::stats::ArenaStats;
-use crate::backend::{AnyBackend, Backend, Vendor};
+use crate::backend::Backend;
 use crate::call::Call;
 use crate::error::{Error, Holder, Refused, Result};
 use crate::executor::Executor;
@@ -90,20 +95,18 @@ impl Arena {
     /// An arena of host pages for calls on the calling thread, and on any host executor. Nothing is allocated yet.
     #[must_use]
     pub fn host() -> Self {
-        ArenaOptions::build_default(AnyBackend::Host(crate::backend::Host))
+        ArenaOptions::build_default(None)
     }
 
     /// An arena with its memory where `executor` computes. Nothing is allocated yet. The arena of a host executor
-    /// may outlive it.
+    /// may outlive it; the arena of a device's serves that executor alone, and keeps it alive.
     #[must_use]
     pub fn new(executor: &Executor) -> Self {
-        ArenaOptions::build_default(executor.backend().clone())
+        ArenaOptions::build_default(Some(executor))
     }
 
-    pub(crate) fn from_parts(backend: AnyBackend, options: ArenaOptions) -> Self {
-        let source = Source { backend, ordinal: 0, options };
-        let core = Core::new(source, ArenaDescription::HOST);
-        Self { core: AtomicPtr::new(core.as_ptr()) }
+    pub(crate) fn from_source(source: Source) -> Self {
+        Self { core: AtomicPtr::new(Core::new(source).as_ptr()) }
     }
 
     #[inline]
@@ -125,6 +128,8 @@ impl Arena {
     ///
     /// [`Error::Contended`] while a call, deferred work, a guard or an export holds the arena; the refusal
     /// changes nothing. [`Error::Driver`] where a scrub fails; the views of the call before are current then.
+    /// [`Error::Capturing`] for a device's arena that has something to see to, while its stream is being captured by
+    /// somebody else; a begin that has not asks no driver, and its work becomes the capture's.
     #[inline]
     pub fn begin(&self) -> Result<Call> {
         self.begin_as("begin")
@@ -160,11 +165,10 @@ impl Arena {
         }
     }
 
-    /// Host arenas serve every host executor; no other arena serves one.
+    /// Host arenas serve every host executor, and a device's arena serves the one that made it.
     #[inline]
-    pub(crate) fn check_vendor(&self, operation: &'static str, executor: Vendor) -> Result<()> {
-        let arena = self.core().source.backend.vendor();
-        if arena == executor { Ok(()) } else { Err(Error::WrongExecutor { operation, arena, executor }) }
+    pub(crate) fn check_executor(&self, operation: &'static str, executor: &Executor) -> Result<()> {
+        self.core().source.check_executor(operation, executor)
     }
 
     fn count_refusal(&self, error: &Error) {
@@ -216,13 +220,16 @@ impl Arena {
         // SAFETY: the lease keeps the core.
         let this = unsafe { core.as_ref() };
         let (source, counters) = (&this.source, &this.counters);
+        // SAFETY: the lease was just taken.
+        let ordered = unsafe { Self::prepare_stream(this, "begin") };
         // SAFETY: the lease was just taken, so every output is closed.
-        let prepared = unsafe { this.room.with_call(|room| room.prepare_rewind(source, counters)) };
+        let prepare = || unsafe { this.room.with_call(|room| room.prepare_rewind(source, counters)) };
+        let prepared = ordered.and_then(|()| prepare());
         let stays = match prepared {
             Ok(stays) => stays,
             Err(error) => {
-                // SAFETY: the lease's holder is an owner; the handle, which is another, keeps the core.
-                unsafe { Core::change(core, |word| word.with_phase(Phase::Idle)) };
+                // SAFETY: the caller holds the lease, and does not touch the core again.
+                unsafe { Self::give_up_start(core) };
                 return Err(error);
             }
         };
@@ -237,6 +244,36 @@ impl Arena {
         this.counters.rewound();
         // SAFETY: the lease goes to the call.
         Ok(unsafe { Call::new(core, this.state.load().generation()) })
+    }
+
+    /// Ends a lease that was only started, with everything as it was.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds `core`'s lease in [`Phase::Starting`], and does not touch the core again.
+    unsafe fn give_up_start(core: NonNull<Core>) {
+        // SAFETY: the lease's holder is an owner; the handle, which is another, keeps the core.
+        unsafe { Core::change(core, |word| word.with_phase(Phase::Idle)) };
+    }
+
+    /// Sees to what a slow begin does to the device's stream: nothing while it is being captured. And what is known of
+    /// the device's work goes with the state's generations: where these are used up, it has to pass.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds `core`'s lease.
+    unsafe fn prepare_stream(core: &Core, operation: &'static str) -> Result<()> {
+        // SAFETY: the lease's holder is an owner.
+        let Some(stream) = (unsafe { core.source.stream() }) else { return Ok(()) };
+        if core.source.backend.is_capturing(stream)? {
+            return Err(Error::Capturing { operation });
+        }
+        // SAFETY: as above.
+        unsafe { core.order_after_readers() }?;
+        if core.source.is_shared_with_device() && core.state.is_exhausted() {
+            core.source.backend.synchronize(stream)?;
+        }
+        Ok(())
     }
 
     /// Moves a started lease to the next generation and to [`Phase::Running`], in a fresh state where this one's
@@ -298,6 +335,12 @@ impl Arena {
 
     fn trim_as(&self, operation: &'static str) -> Result<usize> {
         let core = self.start(operation)?;
+        // SAFETY: the lease is started, and keeps the core.
+        if let Err(error) = unsafe { Self::prepare_stream(core.as_ref(), operation) } {
+            // SAFETY: the caller holds the lease, and does not touch the core again.
+            unsafe { Self::give_up_start(core) };
+            return Err(error);
+        }
         // SAFETY: the lease is started, and every output is closed.
         let core = unsafe { self.advance(core) };
         // SAFETY: the lease keeps the core.

@@ -1,21 +1,11 @@
 //! What can be chosen when an arena is made.
 
 use crate::arena::Arena;
-use crate::backend::{AnyBackend, Backend};
+use crate::arena::source::Source;
+pub use crate::backend::Placement;
+use crate::backend::{AnyBackend, Backend, Host, Vendor};
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-
-/// Where an arena's blocks are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Placement {
-    /// Host pages, for calls on the host.
-    Host,
-    /// Memory of the executor's device.
-    Device,
-    /// Pinned host pages that the executor's device reaches too. On a host executor these are host pages.
-    HostCoherent,
-}
 
 /// How the blocks of an arena grow when a call outgrows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,8 +99,8 @@ impl ArenaOptions {
         Self::default()
     }
 
-    /// The least alignment of every output: a power of two, at most a page (4096 on the host). Less than the
-    /// backend's own minimum (64 on the host) means that minimum.
+    /// The least alignment of every output: a power of two, at most that of a block (4096 on the host, 256 on a device).
+    /// Less than the backend's own minimum (64 on the host, 256 on a device) means that minimum.
     #[must_use]
     pub fn alignment(mut self, bytes: usize) -> Self {
         self.alignment = bytes;
@@ -125,7 +115,7 @@ impl ArenaOptions {
     }
 
     /// The most bytes that the arena may have reserved from the driver at any instant. Blocks are whole pages (4096
-    /// on the host), the address space that aligns them is not counted, and a call that outgrows its block has both for the rest of it; where that passes the limit, the
+    /// on the host, steps of 256 on a device), the address space that aligns them is not counted, and a call that outgrows its block has both for the rest of it; where that passes the limit, the
     /// output is refused, and the next call begins with one block that would have held it.
     #[must_use]
     pub fn byte_limit(mut self, bytes: usize) -> Self {
@@ -160,7 +150,7 @@ impl ArenaOptions {
     ///
     /// [`Error::Alignment`], and [`Error::Option`] for a device's placement.
     pub fn build_host(self) -> Result<Arena> {
-        self.build_on(AnyBackend::Host(crate::backend::Host))
+        self.build_for(AnyBackend::Host(Host), None)
     }
 
     /// An arena for the calls of `executor`. Nothing is allocated yet.
@@ -169,27 +159,44 @@ impl ArenaOptions {
     ///
     /// As [`build_host`](Self::build_host).
     pub fn build(self, executor: &Executor) -> Result<Arena> {
-        self.build_on(executor.backend().clone())
+        let is_host = executor.vendor() == Vendor::Host;
+        match self.placement {
+            Some(Placement::Host) if !is_host => self.build_host(),
+            _ if is_host => self.build_for(executor.backend().clone(), None),
+            placement => {
+                let placement = placement.unwrap_or(Placement::Device);
+                self.build_for(executor.backend().clone(), Some((executor, placement)))
+            }
+        }
     }
 
-    fn build_on(mut self, backend: AnyBackend) -> Result<Arena> {
+    fn build_for(mut self, backend: AnyBackend, device: Option<(&Executor, Placement)>) -> Result<Arena> {
         let largest = backend.block_alignment();
         if !self.alignment.is_power_of_two() || self.alignment > largest {
             return Err(Error::Alignment { alignment: self.alignment, largest });
         }
-        if self.placement == Some(Placement::Device) {
+        if device.is_none() && self.placement == Some(Placement::Device) {
             return Err(Error::Option {
                 option: "placement",
                 reason: "this executor is the host, which has no device memory",
             });
         }
         self.alignment = self.alignment.max(backend.output_alignment());
-        Ok(Arena::from_parts(backend, self))
+        Ok(Arena::from_source(match device {
+            Some((executor, placement)) => Source::device(executor, placement, self),
+            None => Source::host(backend, self),
+        }))
     }
 
     /// The defaults of `Arena::host()` and `Arena::new`, which no backend refuses.
-    pub(crate) fn build_default(backend: AnyBackend) -> Arena {
+    pub(crate) fn build_default(executor: Option<&Executor>) -> Arena {
+        let backend = executor.map_or(AnyBackend::Host(Host), |executor| executor.backend().clone());
         let options = Self { alignment: backend.output_alignment(), ..Self::default() };
-        Arena::from_parts(backend, options)
+        Arena::from_source(match executor {
+            Some(executor) if executor.vendor() != Vendor::Host => {
+                Source::device(executor, Placement::Device, options)
+            }
+            _ => Source::host(backend, options),
+        })
     }
 }

@@ -2,8 +2,11 @@
 
 #[cfg(feature = "allocator-api2")]
 mod allocator;
+mod device_room;
 mod output;
+mod pointers;
 mod scratch;
+mod stage;
 mod tape_output;
 mod writer;
 
@@ -15,13 +18,16 @@ use bytemuck::Pod;
 
 #[cfg(feature = "allocator-api2")]
 pub use self::allocator::HostAllocator;
+pub use self::device_room::DeviceRoom;
 pub use self::output::Output;
 pub use self::scratch::Scratch;
+pub use self::stage::StagedTape;
 pub use self::tape_output::TapeOutput;
 pub use self::writer::Writer;
-use crate::arena::{ArenaDescription, Core, CoreRef, MAX_OUTPUTS, Residency, Room};
-use crate::backend::Event;
+use crate::arena::{Access, ArenaDescription, Core, CoreRef, MAX_OUTPUTS, Patience, Room};
+use crate::backend::{Backend, CopyRange, Event, Stream};
 use crate::error::{Error, Result, StaleReason};
+use crate::executor::Executor;
 use crate::view::{Export, View};
 
 /// The exclusive use of an arena, from `begin` to [`finish`](Self::finish). It may move to another thread, and is used
@@ -92,12 +98,30 @@ impl Call {
         self.core().description
     }
 
-    /// Ends the call: its published views can be read. Neither waits nor calls the driver; an error of queued
-    /// work surfaces at the first wait for it.
+    /// The executor of a device's arena, which is where the call computes; none for host pages.
+    #[must_use]
+    pub fn executor(&self) -> Option<&Executor> {
+        // SAFETY: the lease's holder is an owner for as long as the call is borrowed.
+        unsafe { self.core().source.executor() }
+    }
+
+    pub(crate) fn check_executor(&self, operation: &'static str, executor: &Executor) -> Result<()> {
+        self.core().source.check_executor(operation, executor)
+    }
+
+    /// Whether the host may use room of this call.
+    #[inline]
+    fn host_access(&self, operation: &'static str, access: Access) -> Result<()> {
+        // SAFETY: the lease's holder is an owner.
+        unsafe { self.core().host_access(operation, self.generation, access, Patience::Refuse) }
+    }
+
+    /// Ends the call: its published views can be read. Neither waits nor calls the driver: the stream orders a device's
+    /// work before that of the next call. An error of queued work surfaces at the first wait for it.
     ///
     /// # Errors
     ///
-    /// None on the host.
+    /// None today.
     #[inline]
     pub fn finish(self) -> Result<()> {
         self.end();
@@ -125,6 +149,7 @@ impl Call {
     /// # Errors
     ///
     /// [`Error::Stale`] for a view of another call; [`Error::Device`] for memory that the host does not reach;
+    /// [`Error::Pending`] for a host-coherent output whose device pointer was taken, until the stream has passed;
     /// [`Error::TooManyReaders`].
     pub fn export<T: Pod>(&self, view: &View<T>) -> Result<Export<T>> {
         if !view.is_of(self.core, self.generation) {
@@ -138,6 +163,11 @@ impl Call {
         let this = ManuallyDrop::new(self);
         // SAFETY: this is the call that holds the lease, and it is gone now.
         unsafe { Core::end_call(this.core, this.opened.get(), false) };
+    }
+
+    /// The stream of a device's arena.
+    fn stream(&self) -> Option<&Stream> {
+        self.executor().map(Executor::as_stream)
     }
 
     pub(crate) fn defer(self, event: Event) {
@@ -254,7 +284,7 @@ impl Call {
     ///
     /// As [`writer`](Self::writer), and as [`output`](Self::output).
     pub fn writer_with_capacity<T: Pod>(&self, capacity: usize) -> Result<Writer<T>> {
-        check_host(self.core(), "writer")?;
+        self.host_access("writer", Access::Room)?;
         self.core().source.check_alignment(align_of::<T>())?;
         let hold = self.open()?;
         // SAFETY: this is the call that holds the lease, and the hold is of it.
@@ -311,7 +341,7 @@ impl Call {
     /// [`Error::Device`] otherwise.
     #[cfg(feature = "allocator-api2")]
     pub fn host(&self) -> Result<HostAllocator<'_>> {
-        check_host(self.core(), "host")?;
+        self.host_access("host", Access::Room)?;
         Ok(HostAllocator::new(self))
     }
 }
@@ -344,6 +374,40 @@ impl Hold {
         unsafe { self.core.as_ref() }
     }
 
+    /// Whether the host may use room of the hold's call.
+    #[inline]
+    fn host_access(&self, operation: &'static str, access: Access) -> Result<()> {
+        // SAFETY: the hold keeps the lease, whose holder is an owner.
+        unsafe { self.core().host_access(operation, self.generation, access, Patience::Refuse) }
+    }
+
+    /// The stream of a device's arena.
+    fn stream(&self) -> Option<&Stream> {
+        // SAFETY: the hold keeps the lease, whose holder is an owner, for as long as it is borrowed.
+        unsafe { self.core().source.stream() }
+    }
+
+    /// Makes room known to a device's work.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HostMemory`] for host pages, which no device has been told of.
+    fn give_to_device(&self, operation: &'static str) -> Result<()> {
+        give_to_device(self.core(), self.generation, operation, false)
+    }
+
+    /// Moves bytes between room of the call and live memory of any kind, and is done with both when it returns.
+    ///
+    /// # Safety
+    ///
+    /// The range is live, nobody else uses it, and one end of it is room of this call.
+    unsafe fn transfer(&self, range: CopyRange) -> Result<()> {
+        let (backend, stream) = (&self.core().source.backend, self.stream());
+        // SAFETY: the caller's promise is the same, and holds until the stream has passed: it does below.
+        unsafe { backend.transfer(stream, range) }?;
+        stream.map_or(Ok(()), |stream| backend.synchronize(stream))
+    }
+
     /// Gives the hold back for a reference, and returns it with the generation of its call.
     #[inline]
     fn publish(self) -> (CoreRef, u64) {
@@ -374,17 +438,15 @@ impl Drop for Hold {
     }
 }
 
-#[inline]
-pub(crate) fn check_host(core: &Core, operation: &'static str) -> Result<()> {
-    match core.description.residency {
-        Residency::Ram => Ok(()),
-        Residency::Vram => Err(device_memory(core, operation)),
+/// Notes that a device's work may use room of the call of `generation`.
+fn give_to_device(core: &Core, generation: u64, operation: &'static str, is_scratch: bool) -> Result<()> {
+    if !core.source.is_on_device() {
+        return Err(Error::HostMemory { operation });
     }
-}
-
-#[cold]
-fn device_memory(core: &Core, operation: &'static str) -> Error {
-    Error::Device { operation, ordinal: core.source.ordinal }
+    if core.source.is_shared_with_device() {
+        core.fence.take(generation, is_scratch);
+    }
+    Ok(())
 }
 
 #[cold]

@@ -4,8 +4,11 @@ use std::ptr::NonNull;
 
 use bytemuck::Pod;
 
-use super::{Hold, check_host};
+use super::{Call, Hold};
+use crate::arena::Access;
+use crate::backend::CopyRange;
 use crate::error::{Error, Refused, Result};
+use crate::executor::Executor;
 use crate::view::View;
 
 /// Room in an arena that the running call may write: `len` values, in one piece, aligned to the arena's alignment.
@@ -34,6 +37,8 @@ pub struct Output<T: Pod> {
     hold: Hold,
     address: NonNull<T>,
     len: usize,
+    /// Whether somebody took the device pointer.
+    on_device: bool,
 }
 
 // SAFETY: an output is the only way to its values.
@@ -44,7 +49,25 @@ unsafe impl<T: Pod + Sync> Sync for Output<T> {}
 impl<T: Pod> Output<T> {
     #[inline]
     pub(super) fn new(hold: Hold, address: NonNull<T>, len: usize) -> Self {
-        Self { hold, address, len }
+        Self { hold, address, len, on_device: false }
+    }
+
+    fn host_access(&self, operation: &'static str) -> Result<()> {
+        let access = if self.on_device { Access::InUse } else { Access::Room };
+        self.hold.host_access(operation, access)
+    }
+
+    /// The room's address for a device's kernels, which write it in the order of the executor's stream. Work that uses
+    /// it is to be queued there before the call ends. Of a host-coherent output the host sees nothing from here on until
+    /// the stream has passed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::HostMemory`] for host pages.
+    pub fn device_ptr(&mut self) -> Result<*mut T> {
+        self.hold.give_to_device("device_ptr")?;
+        self.on_device = true;
+        Ok(self.address.as_ptr())
     }
 
     /// How many values there is room for.
@@ -63,9 +86,9 @@ impl<T: Pod> Output<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] where the host can't read.
+    /// [`Error::Device`] where the host can't read; [`Error::Pending`] while a device may write.
     pub fn as_slice(&self) -> Result<&[T]> {
-        check_host(self.hold.core(), "as_slice")?;
+        self.host_access("as_slice")?;
         // SAFETY: the room is `len` values of `T: Pod`, initialised since its pages came from the system or its
         // host allocator's users were cleaned up after; the hold keeps it, and this output alone leads to it.
         Ok(unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.len) })
@@ -75,10 +98,11 @@ impl<T: Pod> Output<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] where the host can't write.
+    /// [`Error::Device`] where the host can't write; [`Error::Pending`] while a device may use the room, of which an
+    /// earlier call may have made use too.
     #[inline]
     pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
-        check_host(self.hold.core(), "as_mut_slice")?;
+        self.host_access("as_mut_slice")?;
         // SAFETY: as in `as_slice`, and the borrow is exclusive.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.len) })
     }
@@ -120,19 +144,64 @@ impl<T: Pod> Output<T> {
         Ok(written)
     }
 
-    /// Copies all of `values`, which must be as many as there is room for.
+    /// Copies all of `values`, which must be as many as there is room for. To a device this is the explicit copy, in the
+    /// stream's order, and it waits for that: the values are free when it returns.
     ///
     /// # Errors
     ///
-    /// [`Error::LengthMismatch`], [`Error::Device`].
+    /// [`Error::LengthMismatch`]; [`Error::Driver`]; [`Error::Capturing`]; [`Error::Pending`] as
+    /// [`as_mut_slice`](Self::as_mut_slice).
     pub fn copy_from_slice(&mut self, values: &[T]) -> Result<()> {
-        let places = self.as_mut_slice()?;
-        if places.len() != values.len() {
-            let (expected, actual) = (places.len(), values.len());
+        if self.len != values.len() {
+            let (expected, actual) = (self.len, values.len());
             return Err(Error::LengthMismatch { operation: "copy_from_slice", expected, actual });
         }
-        places.copy_from_slice(values);
-        Ok(())
+        match self.host_access("copy_from_slice") {
+            Ok(()) => {
+                self.as_mut_slice()?.copy_from_slice(values);
+                Ok(())
+            }
+            Err(Error::Device { .. }) if size_of_val(values) == 0 => Ok(()),
+            Err(Error::Device { .. }) => {
+                let (destination, source) = (self.address.as_ptr().cast(), values.as_ptr().cast());
+                let range = CopyRange { destination, source, bytes: size_of_val(values) };
+                // SAFETY: both ends are live and as long, and borrowed until this returns.
+                unsafe { self.hold.transfer(range) }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Copies all values of a view, which must be as many as there is room for: from any arena to any other, host or
+    /// device. Between devices it is queued in the order of this output's executor, and the view's arena is held until
+    /// it has passed; where one end is the host's it has passed when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthMismatch`]; as [`View::read`] says of the view, but for [`Error::Device`];
+    /// [`Error::Driver`]; [`Error::Capturing`].
+    pub fn copy_from_view(&mut self, view: &View<T>) -> Result<()> {
+        view.copy_to_output(self)
+    }
+
+    pub(super) fn hold(&self) -> &Hold {
+        &self.hold
+    }
+
+    pub(super) fn is_of(&self, call: &Call) -> bool {
+        self.hold.core == call.core_ptr() && self.hold.generation == call.generation()
+    }
+
+    /// A part of the room as values of another type.
+    pub(super) fn into_part<U: Pod>(self, address: NonNull<U>, len: usize) -> Output<U> {
+        debug_assert!(address.is_aligned());
+        Output { hold: self.hold, address, len, on_device: self.on_device }
+    }
+
+    /// The executor of a device's arena; none for host pages.
+    pub(crate) fn executor(&self) -> Option<Executor> {
+        // SAFETY: the hold keeps the lease, whose holder is an owner.
+        unsafe { self.hold.core().source.executor() }.cloned()
     }
 
     /// Makes the values a view, which can be read once the call has finished.
@@ -140,7 +209,7 @@ impl<T: Pod> Output<T> {
     #[must_use]
     pub fn publish(self) -> View<T> {
         let (core, generation) = self.hold.publish();
-        View::new(core, generation, self.address, self.len)
+        View::new(core, generation, self.address, self.len, self.on_device)
     }
 
     /// Makes the first `len` values a view. The rest of the room stays taken until the arena is rewound.

@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 
 use bytemuck::Pod;
 
-use super::{Call, check_host, size_overflow};
-use crate::arena::ScratchMark;
+use super::{Call, size_overflow};
+use crate::arena::{Access, ScratchMark};
 use crate::error::Result;
 
 /// A scope of scratch room. What it hands out lives until the scope ends, and can't leave it.
@@ -70,23 +70,37 @@ impl<'s> Scratch<'s> {
     /// As [`Call::output`], and [`Error::Device`](crate::Error::Device) where the host can't write.
     // Each call hands out other room, so the borrow need not last as long as the room does.
     pub fn take<T: Pod>(&mut self, len: usize) -> Result<&'s mut [T]> {
-        let core = self.call.core();
-        check_host(core, "scratch")?;
-        let overflow = || size_overflow::<T>("scratch", len);
-        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(overflow)?;
-        let address = if bytes == 0 {
-            core.source.check_alignment(align_of::<T>())?;
-            NonNull::dangling()
-        } else {
-            let take = |room: &mut crate::arena::Room| {
-                room.take_scratch(&core.source, &core.counters, bytes, align_of::<T>())
-            };
-            self.call.with_room(|_, room| take(room))?.cast()
-        };
+        self.call.host_access("scratch", Access::Scratch)?;
+        let address = self.room::<T>(len)?;
         // SAFETY: the room is `len` values of `T: Pod`, initialised as all room is. It is free again only when the
         // scope ends, which is after `'s`: the scope's closure works for any `'s`, so nothing of that lifetime
         // leaves it. Nothing else leads to the room.
         Ok(unsafe { std::slice::from_raw_parts_mut(address.as_ptr(), len) })
+    }
+
+    /// Room for `len` values until the scope ends, for the device's kernels: its address. Work that uses it is to be queued
+    /// on the executor's stream before the scope ends; the stream orders what the room is used for next.
+    ///
+    /// # Errors
+    ///
+    /// As [`Call::output`], and [`Error::HostMemory`](crate::Error::HostMemory) for host pages.
+    pub fn take_on_device<T: Pod>(&mut self, len: usize) -> Result<*mut T> {
+        super::give_to_device(self.call.core(), self.call.generation, "scratch", true)?;
+        Ok(self.room::<T>(len)?.as_ptr())
+    }
+
+    fn room<T: Pod>(&self, len: usize) -> Result<NonNull<T>> {
+        let core = self.call.core();
+        let overflow = || size_overflow::<T>("scratch", len);
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(overflow)?;
+        if bytes == 0 {
+            core.source.check_alignment(align_of::<T>())?;
+            return Ok(NonNull::dangling());
+        }
+        let take = |room: &mut crate::arena::Room| {
+            room.take_scratch(&core.source, &core.counters, bytes, align_of::<T>())
+        };
+        Ok(self.call.with_room(|_, room| take(room))?.cast())
     }
 
     /// Runs `work` in a scope within this one.

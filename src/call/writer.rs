@@ -211,7 +211,7 @@ impl<T: Pod> Writer<T> {
         let len = this.len;
         let hold = this.close(len);
         let (core, generation) = hold.publish();
-        View::new(core, generation, this.address, len)
+        View::new(core, generation, this.address, len, false)
     }
 
     /// Gives back the room past the first `keep` values and ends the writer's way to the room. To be called once.

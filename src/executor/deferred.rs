@@ -58,7 +58,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Queues `work` with a call of `begin`'s. What can fail does so before anything has changed: a started stream refuses
 /// no work, and what it refused all the same would run here.
-pub(super) fn run<R, W>(
+pub(super) fn on_worker<R, W>(
     backend: &AnyBackend,
     stream: &Stream,
     begin: impl FnOnce() -> Result<Call>,
@@ -89,6 +89,46 @@ where
     Ok(Deferred { backend: backend.clone(), event, outcome, unsettled: None, waker: None })
 }
 
+/// Runs `work` here and now, which queues what a device is to do, and leaves the call to the event behind that.
+pub(super) fn at_once<R, W>(
+    backend: &AnyBackend,
+    stream: &Stream,
+    begin: impl FnOnce() -> Result<Call>,
+    work: W,
+) -> Result<Deferred<R>, Refused<W>>
+where
+    R: Send + 'static,
+    W: FnOnce(&mut Call) -> Result<R> + Send + 'static,
+{
+    let mut call = match backend.start(stream).and_then(|()| begin()) {
+        Ok(call) => call,
+        Err(error) => return Err(Refused::new(error, work)),
+    };
+    let result = outcome_of(catch_unwind(AssertUnwindSafe(|| work(&mut call))));
+    let (event, result, unsettled) = match backend.record(stream) {
+        Ok(event) if result.is_ok() => {
+            // SAFETY: the call is an owner.
+            let core = unsafe { CoreRef::new(call.core_ptr()) };
+            call.defer(event.clone());
+            (Some(event), result, Some(core))
+        }
+        // The call is abandoned here. What was queued is ahead of the next one in the stream.
+        Ok(event) => (Some(event), result, None),
+        Err(error) => (None, result.and(Err(error)), None),
+    };
+    let outcome = Arc::new(Mutex::new(Some(result)));
+    Ok(Deferred { backend: backend.clone(), event, outcome, unsettled, waker: None })
+}
+
+/// What the caller's work came to: its panic is an error.
+fn outcome_of<R>(outcome: std::thread::Result<Result<R>>) -> Result<R> {
+    outcome.unwrap_or_else(|payload| {
+        let message = panics::message(payload.as_ref());
+        panics::discard(payload);
+        Err(Error::Panicked { message })
+    })
+}
+
 fn perform<R>(mut call: Call, work: impl FnOnce(&mut Call) -> Result<R>) -> Result<R> {
     let generation = call.generation();
     // SAFETY: the call is an owner.
@@ -98,18 +138,7 @@ fn perform<R>(mut call: Call, work: impl FnOnce(&mut Call) -> Result<R>) -> Resu
         // The work left another call in this one's place. The one it took is its new holder's, and runs.
         core.unmark_deferred(generation);
     }
-    match outcome {
-        Ok(Ok(value)) => {
-            call.end();
-            Ok(value)
-        }
-        Ok(Err(error)) => Err(error),
-        Err(payload) => {
-            let message = panics::message(payload.as_ref());
-            panics::discard(payload);
-            Err(Error::Panicked { message })
-        }
-    }
+    outcome_of(outcome).inspect(|_| call.end())
 }
 
 /// Leaves `call` to the work that is in the stream now.

@@ -1,18 +1,27 @@
 //! Executors: where calls compute.
 
 mod deferred;
+mod gpu;
 
+use std::any::Any;
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::deferred::Deferred;
+#[cfg(feature = "cuda")]
+pub use self::gpu::{Kernel, LaunchShape};
 use crate::arena::Arena;
-use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, Vendor};
+use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, Vendor, available};
 use crate::call::Call;
-use crate::error::{Refused, Result};
+use crate::error::{Error, Refused, Result};
 
 /// Where calls compute: the host, or one device of one vendor together with one stream. Cheap to clone; two clones
 /// are the same executor, and equal.
+///
+/// A device is used in its primary context, or in that of an adopted stream, which is current around each of the
+/// driver's calls and no longer. A primary context that was used once lives as long as the process. The library is
+/// looked for once; after a fork, the child has no device.
 ///
 /// The host's stream is a queue with one worker thread, started by the first deferred call. Dropping the last clone
 /// waits for the work that is queued, unless it is dropped on the worker of some host executor, which waits for none.
@@ -59,23 +68,108 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`](crate::Error::Driver) of a driver that is there and fails.
+    /// [`Error::Driver`] of a driver that is there and fails, and [`Error::Unavailable`] of one that is too old.
     pub fn best() -> Result<Self> {
-        Self::host()
+        match available()?.next() {
+            Some(backend) => Self::on(backend, 0),
+            None => Self::host(),
+        }
+    }
+
+    /// The device of that number among all GPUs: NVIDIA's ordinals come first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] for a number that does not exist, with how many devices there are; what
+    /// [`best`](Self::best) says.
+    pub fn for_vram(number: u32) -> Result<Self> {
+        let mut ordinal = number;
+        for backend in available()? {
+            let count = u32::try_from(backend.devices()?.len()).unwrap_or(u32::MAX);
+            if ordinal < count {
+                return Self::on(backend, ordinal);
+            }
+            ordinal -= count;
+        }
+        let detail = format!("there is no GPU {number}, the drivers offer {}", number - ordinal);
+        Err(Error::Unavailable { vendor: Vendor::Host, detail })
+    }
+
+    /// An NVIDIA device, in its primary context, with a stream of its own.
+    ///
+    /// # Errors
+    ///
+    /// What [`Cuda::load`](crate::backend::Cuda::load) says; [`Error::Unavailable`] for an ordinal that does not exist.
+    #[cfg(feature = "cuda")]
+    pub fn cuda(ordinal: u32) -> Result<Self> {
+        Self::on(AnyBackend::Cuda(crate::backend::Cuda::load()?), ordinal)
     }
 
     /// An executor on any backend, with a stream of its own.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`](crate::Error::Unavailable) for an ordinal that does not exist.
+    /// [`Error::Unavailable`] for an ordinal that does not exist.
     pub fn on(backend: AnyBackend, ordinal: u32) -> Result<Self> {
         let stream = backend.create_stream(ordinal)?;
         Ok(Self(Arc::new(Inner { stream, backend, ordinal })))
     }
 
+    /// An executor on a stream that somebody else made, in that stream's own context and on its device. `keep_alive` is
+    /// dropped with the last clone, and with the last arena of the executor.
+    ///
+    /// The handles of default streams are refused: which stream they mean depends on the thread or the context that
+    /// uses them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::WrongVendor`] for null and for a default stream's handle; what the driver says of the stream.
+    ///
+    /// # Safety
+    ///
+    /// `stream` is a live stream of that backend, and it and its context live as long as `keep_alive` does.
+    pub unsafe fn adopt(
+        backend: AnyBackend,
+        stream: *mut c_void,
+        keep_alive: Box<dyn Any + Send + Sync>,
+    ) -> Result<Self> {
+        // SAFETY: the caller's promise is the same.
+        let stream = unsafe { backend.adopt_stream(stream, keep_alive) }?;
+        Ok(Self::of_stream(backend, stream))
+    }
+
+    fn of_stream(backend: AnyBackend, stream: Stream) -> Self {
+        let ordinal = stream.ordinal();
+        Self(Arc::new(Inner { stream, backend, ordinal }))
+    }
+
     pub(crate) fn backend(&self) -> &AnyBackend {
         &self.0.backend
+    }
+
+    pub(crate) fn as_stream(&self) -> &Stream {
+        &self.0.stream
+    }
+
+    /// A number that no other executor has at the same time.
+    pub(crate) fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    /// The device's number as its driver counts it; 0 for the host.
+    #[must_use]
+    pub fn ordinal(&self) -> u32 {
+        self.0.ordinal
+    }
+
+    /// The stream's own handle, for launches and libraries that take one: a `CUstream` of a CUDA executor. It is alive
+    /// as long as the executor.
+    ///
+    /// # Errors
+    ///
+    /// None where the executor was made by this crate.
+    pub fn stream(&self) -> Result<*mut c_void> {
+        self.0.backend.raw_stream(&self.0.stream)
     }
 
     /// Whose driver.
@@ -88,11 +182,11 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`](crate::Error::Driver) where the driver fails to say.
+    /// [`Error::Driver`] where the driver fails to say.
     pub fn device(&self) -> Result<DeviceInfo> {
         let devices = self.0.backend.devices()?;
         let device = devices.into_iter().find(|device| device.ordinal == self.0.ordinal);
-        device.ok_or_else(|| crate::Error::Unavailable {
+        device.ok_or_else(|| Error::Unavailable {
             vendor: self.vendor(),
             detail: format!("ordinal {} is gone", self.0.ordinal),
         })
@@ -102,7 +196,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// As [`Arena::begin`]; [`Error::WrongExecutor`](crate::Error::WrongExecutor) for an arena of another
+    /// As [`Arena::begin`]; [`Error::WrongExecutor`] for an arena of another
     /// executor's device. A host arena serves every host executor.
     pub fn begin(&self, arena: &Arena) -> Result<Call> {
         self.begin_as("begin", arena)
@@ -114,12 +208,12 @@ impl Executor {
     ///
     /// As [`begin`](Self::begin), once the time is up.
     pub fn begin_timeout(&self, arena: &Arena, timeout: Duration) -> Result<Call> {
-        arena.check_vendor("begin_timeout", self.vendor())?;
+        arena.check_executor("begin_timeout", self)?;
         arena.begin_timeout(timeout)
     }
 
     fn begin_as(&self, operation: &'static str, arena: &Arena) -> Result<Call> {
-        arena.check_vendor(operation, self.vendor())?;
+        arena.check_executor(operation, self)?;
         arena.begin_as(operation)
     }
 
@@ -132,22 +226,30 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// As [`begin`](Self::begin), and [`Error::Unavailable`](crate::Error::Unavailable) where the system gives no
+    /// As [`begin`](Self::begin), and [`Error::Unavailable`] where the system gives no
     /// worker thread; `work` comes back with it.
     pub fn defer<R, W>(&self, arena: &Arena, work: W) -> Result<Deferred<R>, Refused<W>>
     where
         R: Send + 'static,
         W: FnOnce(&mut Call) -> Result<R> + Send + 'static,
     {
-        deferred::run(&self.0.backend, &self.0.stream, || self.begin_as("defer", arena), work)
+        let begin = || self.begin_as("defer", arena);
+        if self.vendor() == Vendor::Host {
+            deferred::on_worker(&self.0.backend, &self.0.stream, begin, work)
+        } else {
+            deferred::at_once(&self.0.backend, &self.0.stream, begin, work)
+        }
     }
 
     /// Leaves a call to the work that is queued here now: it is held until that has passed, and finished then.
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`](crate::Error::Driver), and the call with it.
+    /// [`Error::Driver`], [`Error::WrongExecutor`], and the call with it.
     pub fn defer_call(&self, call: Call) -> Result<Deferred<()>, Refused<Call>> {
+        if let Err(error) = call.check_executor("defer_call", self) {
+            return Err(Refused::new(error, call));
+        }
         deferred::call(&self.0.backend, &self.0.stream, call)
     }
 
@@ -155,7 +257,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongVendor`](crate::Error::WrongVendor), [`Error::Driver`](crate::Error::Driver).
+    /// [`Error::WrongVendor`], [`Error::Driver`].
     pub fn order_after<R>(&self, deferred: &Deferred<R>) -> Result<()> {
         match deferred.event() {
             Some(event) => self.0.backend.stream_wait(&self.0.stream, event),
@@ -167,10 +269,9 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Error::WouldDeadlock`](crate::Error::WouldDeadlock) on the queue's own worker,
-    /// [`Error::Driver`](crate::Error::Driver) for an error of the queued work.
+    /// [`Error::WouldDeadlock`] on the queue's own worker,
+    /// [`Error::Driver`] for an error of the queued work.
     pub fn synchronize(&self) -> Result<()> {
-        let event = self.0.backend.record(&self.0.stream)?;
-        self.0.backend.wait(&event, None).map(drop)
+        self.0.backend.synchronize(&self.0.stream)
     }
 }

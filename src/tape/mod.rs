@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 pub use self::offsets::Offset;
-use self::offsets::Offsets;
+pub(crate) use self::offsets::Offsets;
 pub use self::owned::Tape;
 use crate::error::{Error, Result};
-use crate::pointer::{MemoryKind, PointerInfo, classify};
+use crate::pointer::{MemoryKind, PointerInfo, classify_range};
 
 /// A checked look at a tape: item `i` is the bytes from offset `i` to offset `i + 1`.
 ///
@@ -32,7 +32,8 @@ pub struct TapeView<'a> {
     bytes: *const u8,
     byte_len: usize,
     offsets: Offsets<'a>,
-    info: PointerInfo,
+    /// What the driver said of the bytes; none for a span, which is the host's whatever a driver would say.
+    info: Option<PointerInfo>,
     _bytes: PhantomData<&'a [u8]>,
 }
 
@@ -59,13 +60,7 @@ impl<'a> TapeView<'a> {
     }
 
     fn unchecked(bytes: &'a [u8], offsets: Offsets<'a>) -> Self {
-        Self {
-            bytes: bytes.as_ptr(),
-            byte_len: bytes.len(),
-            offsets,
-            info: PointerInfo::UNREGISTERED,
-            _bytes: PhantomData,
-        }
+        Self { bytes: bytes.as_ptr(), byte_len: bytes.len(), offsets, info: None, _bytes: PhantomData }
     }
 
     /// A tape over raw memory: the driver is asked what the pointers are, and offsets in a device's memory are
@@ -74,8 +69,9 @@ impl<'a> TapeView<'a> {
     /// # Errors
     ///
     /// As [`of`](Self::of); [`Error::OutOfRange`] for null with a length, for offsets that are not aligned and for
-    /// sizes beyond the address space; [`Error::Device`] for offsets that the host can't read; what
-    /// [`classify`] says.
+    /// sizes beyond the address space; [`Error::Device`] for offsets that the host can't read; [`Error::Unmapped`];
+    /// [`Error::OutOfAllocation`] for bytes or offsets that leave the allocation which the driver says they are in; what
+    /// else [`classify_range`] says.
     ///
     /// # Safety
     ///
@@ -91,6 +87,11 @@ impl<'a> TapeView<'a> {
         let info = unsafe { check_raw("bytes", bytes, byte_len) }?;
         // SAFETY: as above.
         let offsets_info = unsafe { check_raw("offsets", offsets, offset_count) }?;
+        for (operation, info) in [("bytes", &info), ("offsets", &offsets_info)] {
+            if info.kind == MemoryKind::Unmapped {
+                return Err(Error::Unmapped { operation });
+            }
+        }
         if let MemoryKind::Device { ordinal } = offsets_info.kind {
             return Err(Error::Device { operation: "offsets", ordinal });
         }
@@ -102,7 +103,7 @@ impl<'a> TapeView<'a> {
         };
         let offsets = O::wrap(offsets);
         offsets.check(byte_len)?;
-        Ok(Self { bytes, byte_len, offsets, info, _bytes: PhantomData })
+        Ok(Self { bytes, byte_len, offsets, info: Some(info), _bytes: PhantomData })
     }
 
     /// How many items there are.
@@ -117,10 +118,19 @@ impl<'a> TapeView<'a> {
         self.len() == 0
     }
 
-    /// What the bytes' memory is.
+    /// What the bytes' memory is. A span of host memory that nobody has asked about is unregistered here.
     #[must_use]
     pub fn memory(&self) -> MemoryKind {
-        self.info.kind
+        self.info.map_or(MemoryKind::Unregistered, |info| info.kind)
+    }
+
+    /// What the driver said of raw bytes.
+    pub(crate) fn info(&self) -> Option<PointerInfo> {
+        self.info
+    }
+
+    pub(crate) fn offsets(&self) -> Offsets<'a> {
+        self.offsets
     }
 
     /// The bytes' address, for whoever hands them on.
@@ -141,7 +151,7 @@ impl<'a> TapeView<'a> {
     ///
     /// [`Error::Device`] where the host can't read.
     pub fn bytes(&self) -> Result<&'a [u8]> {
-        if let MemoryKind::Device { ordinal } = self.info.kind {
+        if let MemoryKind::Device { ordinal } = self.memory() {
             return Err(Error::Device { operation: "bytes", ordinal });
         }
         if self.byte_len == 0 {
@@ -196,7 +206,7 @@ impl<'a> TapeView<'a> {
 ///
 /// # Safety
 ///
-/// As [`classify`].
+/// As [`classify_range`].
 unsafe fn check_raw<T>(operation: &'static str, pointer: *const T, len: usize) -> Result<PointerInfo> {
     if len == 0 {
         return Ok(PointerInfo::UNREGISTERED);
@@ -206,5 +216,5 @@ unsafe fn check_raw<T>(operation: &'static str, pointer: *const T, len: usize) -
         return Err(Error::OutOfRange { operation, start: pointer.addr(), end: len, len: 0 });
     }
     // SAFETY: the caller keeps the memory allocated.
-    unsafe { classify(pointer.cast()) }
+    unsafe { classify_range(pointer.cast(), len * size_of::<T>()) }
 }

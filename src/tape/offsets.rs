@@ -1,5 +1,7 @@
 //! Offsets of the four widths that tapes come with.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, Result, TapeRule};
 
 mod sealed {
@@ -53,6 +55,16 @@ impl Offsets<'_> {
             Self::U64(offsets) => usize::try_from(*offsets.get(index)?).ok(),
             Self::I32(offsets) => usize::try_from(*offsets.get(index)?).ok(),
             Self::I64(offsets) => usize::try_from(*offsets.get(index)?).ok(),
+        }
+    }
+
+    /// The offsets as 64-bit words, copied only where they are not so wide: none is negative.
+    pub(crate) fn as_words(&self) -> Cow<'_, [u64]> {
+        match self {
+            Self::U32(offsets) => offsets.iter().map(|&offset| u64::from(offset)).collect(),
+            Self::U64(offsets) => Cow::Borrowed(offsets),
+            Self::I32(offsets) => offsets.iter().map(|offset| u64::from(offset.unsigned_abs())).collect(),
+            Self::I64(offsets) => Cow::Borrowed(bytemuck::cast_slice(offsets)),
         }
     }
 

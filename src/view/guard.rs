@@ -44,7 +44,7 @@ impl<'v, T: Pod> ReadGuard<'v, T> {
 ///
 /// The reader stays counted as long as the borrow.
 #[inline]
-unsafe fn values<T: Pod>(view: &View<T>) -> &[T] {
+pub(super) unsafe fn values<T: Pod>(view: &View<T>) -> &[T] {
     debug_assert!(view.address.is_aligned());
     // SAFETY: the view's output was `len` values of `T: Pod`. While a reader is counted no call begins, and so
     // nobody writes them; the reader owns the blocks as well.

@@ -1,5 +1,7 @@
 //! Views: typed, read-only, generation-stamped looks at published outputs.
 
+mod copy;
+mod device;
 mod guard;
 mod tape;
 
@@ -8,10 +10,10 @@ use std::ptr::NonNull;
 
 use bytemuck::Pod;
 
+pub use self::device::DeviceGuard;
 pub use self::guard::{Export, ReadGuard};
 pub use self::tape::{PublishedTape, TapeGuard};
-use crate::arena::{ArenaDescription, Core, CoreRef, ReadRefusal};
-use crate::call::check_host;
+use crate::arena::{Access, ArenaDescription, Core, CoreRef, Patience, ReadRefusal};
 use crate::error::{Error, Result};
 
 /// A look at a published output. Cheap to clone; it outlives its arena harmlessly.
@@ -41,6 +43,8 @@ pub struct View<T: Pod> {
     generation: u64,
     address: NonNull<T>,
     len: usize,
+    /// Whether somebody took the output's device pointer.
+    on_device: bool,
 }
 
 // SAFETY: a view offers shared values alone, and only while the state word counts its reader.
@@ -50,14 +54,20 @@ unsafe impl<T: Pod + Sync> Sync for View<T> {}
 
 impl<T: Pod> Clone for View<T> {
     fn clone(&self) -> Self {
-        Self::new(self.core.clone(), self.generation, self.address, self.len)
+        Self::new(self.core.clone(), self.generation, self.address, self.len, self.on_device)
     }
 }
 
 impl<T: Pod> View<T> {
     #[inline]
-    pub(crate) fn new(core: CoreRef, generation: u64, address: NonNull<T>, len: usize) -> Self {
-        Self { core, generation, address, len }
+    pub(crate) fn new(
+        core: CoreRef,
+        generation: u64,
+        address: NonNull<T>,
+        len: usize,
+        on_device: bool,
+    ) -> Self {
+        Self { core, generation, address, len, on_device }
     }
 
     /// How many values there are.
@@ -131,7 +141,10 @@ impl<T: Pod> View<T> {
 
     /// Holds the values for the running call that published them: see [`Call::export`](crate::Call::export).
     pub(crate) fn export_as_holder(&self) -> Result<Export<T>> {
-        check_host(&self.core, "export")?;
+        // What the call has queued so far is all that could be asked for: it may queue more.
+        let access = if self.on_device { Access::InUse } else { Access::Room };
+        // SAFETY: the caller holds the lease, and is an owner.
+        unsafe { self.core.host_access("export", self.generation, access, Patience::Refuse) }?;
         let refused = |refusal| self.core.refused(refusal, self.generation, "export");
         self.core.state.read_as_holder().map_err(refused)?;
         // SAFETY: a reader was just counted, which the export uncounts.
@@ -146,13 +159,27 @@ impl<T: Pod> View<T> {
     /// Counts a reader that the host serves.
     #[inline]
     fn hold(&self, operation: &'static str) -> Result<()> {
-        let host = check_host(&self.core, operation);
-        if host.is_err() {
-            // Stale comes first, whatever else is wrong.
-            self.check_current(operation)?;
+        if self.core.source.is_on_device() {
+            return self.hold_for_host(operation, Patience::Refuse);
         }
-        host?;
         self.core.read(self.generation, operation)
+    }
+
+    /// Counts a reader on the host of memory that a device has.
+    #[cold]
+    fn hold_for_host(&self, operation: &'static str, patience: Patience) -> Result<()> {
+        // Stale comes first, whatever else is wrong.
+        self.check_current(operation)?;
+        if !self.core.source.is_shared_with_device() {
+            return Err(Error::Device { operation, ordinal: self.core.source.ordinal });
+        }
+        self.core.read(self.generation, operation)?;
+        let access = if self.on_device { Access::Published } else { Access::Room };
+        // SAFETY: a reader is an owner.
+        unsafe { self.core.host_access(operation, self.generation, access, patience) }.inspect_err(|_| {
+            // SAFETY: the reader was just counted; the view has a reference.
+            unsafe { Core::end_read(self.core.as_non_null()) };
+        })
     }
 
     /// Stale, before anything else that is wrong with a use.
@@ -163,40 +190,6 @@ impl<T: Pod> View<T> {
             }
             _ => Ok(()),
         }
-    }
-
-    /// A copy of the values in the host's own memory.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read), but for [`Error::Device`]; [`Error::OutOfMemory`].
-    pub fn to_vec(&self) -> Result<Vec<T>> {
-        let guard = self.read_as("to_vec")?;
-        let mut copy = Vec::new();
-        copy.try_reserve_exact(guard.len()).map_err(|_| Error::OutOfMemory {
-            vendor: crate::backend::Vendor::Host,
-            operation: "to_vec",
-            requested: self.byte_len(),
-            free: None,
-            total: None,
-        })?;
-        copy.extend_from_slice(&guard);
-        Ok(copy)
-    }
-
-    /// Copies all values to `destination`, which must be as many.
-    ///
-    /// # Errors
-    ///
-    /// As [`to_vec`](Self::to_vec); [`Error::LengthMismatch`].
-    pub fn copy_to(&self, destination: &mut [T]) -> Result<()> {
-        self.check_current("copy_to")?;
-        if destination.len() != self.len {
-            let (expected, actual) = (self.len, destination.len());
-            return Err(Error::LengthMismatch { operation: "copy_to", expected, actual });
-        }
-        destination.copy_from_slice(&self.read_as("copy_to")?);
-        Ok(())
     }
 
     /// A view of some of the values, by position.
@@ -223,6 +216,6 @@ impl<T: Pod> View<T> {
         let address = self.address.as_ptr().wrapping_add(start);
         // SAFETY: `start <= end <= len`, so it is the address of one of the output's values or one past: not null.
         let address = unsafe { NonNull::new_unchecked(address) };
-        Ok(Self::new(self.core.clone(), self.generation, address, end - start))
+        Ok(Self::new(self.core.clone(), self.generation, address, end - start, self.on_device))
     }
 }

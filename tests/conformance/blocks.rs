@@ -1,72 +1,110 @@
 //! Blocks, classification, copies and rewinds.
 
-use device_arena::backend::{Backend, Block, CopyRange, ScrubRange};
+use device_arena::backend::{Backend, Block, CopyRange, Placement, ScrubRange, Stream, Vendor};
 use device_arena::{Error, MemoryKind, Status};
 
 use crate::Subject;
 
-/// A block that the test frees.
-fn allocate(subject: &Subject, bytes: usize) -> Block {
-    let block = subject.backend.allocate(0, bytes).unwrap();
-    assert!(block.bytes() >= bytes);
-    block
+/// A stream, and blocks that the test frees.
+struct Bench<'s> {
+    subject: &'s Subject,
+    stream: Stream,
 }
 
-fn free(subject: &Subject, block: Block) {
-    // SAFETY: the test has the block alone, and no work is queued.
-    unsafe { subject.backend.free(block) }.unwrap();
+impl<'s> Bench<'s> {
+    fn new(subject: &'s Subject) -> Self {
+        Self { subject, stream: subject.backend.create_stream(0).unwrap() }
+    }
+
+    fn allocate(&self, placement: Placement, bytes: usize) -> Block {
+        let block = self.subject.backend.allocate(0, Some(&self.stream), placement, bytes).unwrap();
+        assert!(block.bytes() >= bytes);
+        block
+    }
+
+    fn free(&self, block: Block) {
+        // SAFETY: the test has the block alone, and all work on it is in the stream.
+        unsafe { self.subject.backend.free(Some(&self.stream), block) }.unwrap();
+    }
+
+    fn transfer(&self, destination: *mut u8, source: *const u8, bytes: usize) {
+        let range = CopyRange { destination, source, bytes };
+        // SAFETY: both ends are live and as long; nothing else touches them until the stream has passed.
+        unsafe { self.subject.backend.transfer(Some(&self.stream), range) }.unwrap();
+        self.subject.backend.synchronize(&self.stream).unwrap();
+    }
+
+    /// The block's bytes.
+    fn read(&self, block: &Block) -> Vec<u8> {
+        let mut bytes = vec![0xEE; block.bytes()];
+        self.transfer(bytes.as_mut_ptr(), block.address().as_ptr(), block.bytes());
+        bytes
+    }
+
+    fn write(&self, block: &Block, bytes: &[u8]) {
+        assert!(bytes.len() <= block.bytes());
+        self.transfer(block.address().as_ptr(), bytes.as_ptr(), bytes.len());
+    }
 }
 
-/// The block's bytes as the host sees them.
-fn read(subject: &Subject, block: &Block) -> Vec<u8> {
-    let mut bytes = vec![0xEE; block.bytes()];
-    let range =
-        CopyRange { destination: bytes.as_mut_ptr(), source: block.address().as_ptr(), bytes: bytes.len() };
-    // SAFETY: both ends are live and as long; nothing else touches them.
-    unsafe { subject.backend.copy(None, &[range]) }.unwrap();
-    bytes
-}
+/// Where a backend can have blocks.
+const PLACEMENTS: [Placement; 2] = [Placement::Device, Placement::HostCoherent];
 
-fn write(subject: &Subject, block: &Block, bytes: &[u8]) {
-    assert!(bytes.len() <= block.bytes());
-    let range =
-        CopyRange { destination: block.address().as_ptr(), source: bytes.as_ptr(), bytes: bytes.len() };
-    // SAFETY: as in `read`.
-    unsafe { subject.backend.copy(None, &[range]) }.unwrap();
-}
-
-pub(crate) fn blocks_are_zeroed_aligned_and_apart(subject: &Subject) {
+pub(crate) fn blocks_are_aligned_and_apart(subject: &Subject) {
+    let bench = Bench::new(subject);
     let alignment = subject.backend.block_alignment();
     assert!(alignment.is_power_of_two() && alignment >= subject.backend.output_alignment());
     let sizes = [1, 4095, 4096, 4097, (2 << 20) - 1, 2 << 20, (5 << 20) + 3];
-    let blocks: Vec<_> = sizes.iter().map(|&bytes| allocate(subject, bytes)).collect();
-    let mut spans = Vec::new();
-    for block in &blocks {
-        let start = block.address().as_ptr().addr();
-        assert_eq!(start % alignment, 0);
-        spans.push((start, start + block.bytes()));
-        if subject.backend.is_host_accessible() {
-            assert!(read(subject, block).iter().all(|&byte| byte == 0));
+    for placement in PLACEMENTS {
+        let blocks: Vec<_> = sizes.iter().map(|&bytes| bench.allocate(placement, bytes)).collect();
+        let mut spans = Vec::new();
+        for block in &blocks {
+            let start = block.address().as_ptr().addr();
+            assert_eq!(start % alignment, 0);
+            spans.push((start, start + block.bytes()));
+            let fill = vec![0x5A; block.bytes()];
+            bench.write(block, &fill);
+            assert!(bench.read(block) == fill);
         }
+        spans.sort_unstable();
+        assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{spans:?}");
+        blocks.into_iter().for_each(|block| bench.free(block));
     }
-    spans.sort_unstable();
-    assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{spans:?}");
-    blocks.into_iter().for_each(|block| free(subject, block));
+}
+
+pub(crate) fn blocks_of_the_host_are_zeros(subject: &Subject) {
+    if subject.backend.vendor() != Vendor::Host {
+        println!("nothing to see: a device's memory is what it is, and arenas fill it");
+        return;
+    }
+    let bench = Bench::new(subject);
+    for bytes in [1, 4097, 2 << 20] {
+        let block = bench.allocate(Placement::Device, bytes);
+        assert!(bench.read(&block).iter().all(|&byte| byte == 0));
+        bench.free(block);
+    }
 }
 
 pub(crate) fn a_block_of_another_ordinal_is_unavailable(subject: &Subject) {
     let devices = subject.backend.devices().unwrap();
     assert!(devices.iter().zip(0..).all(|(device, ordinal)| device.ordinal == ordinal));
-    let beyond = u32::try_from(devices.len()).unwrap();
-    let refused = subject.backend.allocate(beyond, 64).unwrap_err();
-    assert_eq!(refused.status(), Status::Unavailable);
-    assert_eq!(subject.backend.create_stream(beyond).unwrap_err().status(), Status::Unavailable);
+    for beyond in [u32::try_from(devices.len()).unwrap(), u32::MAX] {
+        let refused = subject.backend.allocate(beyond, None, Placement::Device, 64).unwrap_err();
+        assert_eq!(refused.status(), Status::Unavailable);
+        assert_eq!(subject.backend.create_stream(beyond).unwrap_err().status(), Status::Unavailable);
+    }
 }
 
 pub(crate) fn a_block_beyond_the_machine_is_out_of_memory(subject: &Subject) {
-    for bytes in [1usize << 60, isize::MAX as usize, usize::MAX - 1, usize::MAX] {
-        let refused = subject.backend.allocate(0, bytes).unwrap_err();
-        assert!(matches!(refused, Error::OutOfMemory { requested, .. } if requested == bytes), "{refused}");
+    let bench = Bench::new(subject);
+    for placement in PLACEMENTS {
+        for bytes in [1usize << 60, isize::MAX as usize, usize::MAX - 1, usize::MAX] {
+            let refused = subject.backend.allocate(0, Some(&bench.stream), placement, bytes).unwrap_err();
+            assert!(
+                matches!(refused, Error::OutOfMemory { requested, .. } if requested == bytes),
+                "{refused}"
+            );
+        }
     }
 }
 
@@ -80,51 +118,114 @@ pub(crate) fn unknown_pointers_are_unregistered(subject: &Subject) {
     }
 }
 
+pub(crate) fn blocks_are_what_they_are(subject: &Subject) {
+    let bench = Bench::new(subject);
+    for placement in PLACEMENTS {
+        let block = bench.allocate(placement, 10_000);
+        let start = block.address().as_ptr();
+        for offset in [0, 1, 9_999] {
+            // SAFETY: classification reads nothing, and the block is live.
+            let info = unsafe { subject.backend.classify(start.wrapping_add(offset)) }.unwrap();
+            let expected = match (subject.backend.vendor(), placement) {
+                (Vendor::Host, _) => MemoryKind::Unregistered,
+                (_, Placement::HostCoherent) => MemoryKind::PinnedHost,
+                _ => MemoryKind::Device { ordinal: 0 },
+            };
+            assert_eq!(info.kind, expected);
+            assert_eq!(info.is_host_accessible(), subject.backend.is_host_accessible(placement));
+            if expected != MemoryKind::Unregistered {
+                let (allocated, bytes) = info.allocation.unwrap();
+                assert!(allocated <= start.addr() && start.addr() + block.bytes() <= allocated + bytes);
+                assert_eq!(info.vendor, Some(subject.backend.vendor()));
+            }
+        }
+        bench.free(block);
+        // SAFETY: as above; the block is gone, which the driver says as it says that it never knew it.
+        let info = unsafe { subject.backend.classify(start) }.unwrap();
+        assert_eq!(info.kind, MemoryKind::Unregistered);
+    }
+}
+
 pub(crate) fn copies_move_every_byte_and_overlap_as_memmove(subject: &Subject) {
-    let block = allocate(subject, 8192);
+    let bench = Bench::new(subject);
+    let block = bench.allocate(Placement::Device, 8192);
     let pattern: Vec<u8> = (0..8192u32).map(|i| (i * 31 % 251) as u8).collect();
     for (from, to, bytes) in
         [(0, 4096, 4096), (1, 0, 8191), (0, 1, 8191), (17, 4001, 1000), (5, 5, 99), (3, 9, 0)]
     {
-        write(subject, &block, &pattern);
-        // SAFETY: both offsets are within the block.
-        let range = unsafe {
-            CopyRange {
-                destination: block.address().as_ptr().add(to),
-                source: block.address().as_ptr().add(from),
-                bytes,
-            }
-        };
-        // SAFETY: the range is of one block that the test has alone.
-        unsafe { subject.backend.copy(None, &[range]) }.unwrap();
+        bench.write(&block, &pattern);
+        copy(&bench, &block, &[(from, to, bytes)]);
         let mut expected = pattern.clone();
         expected.copy_within(from..from + bytes, to);
-        assert!(read(subject, &block)[..8192] == expected, "{from} to {to}, {bytes} bytes");
+        assert!(bench.read(&block)[..8192] == expected, "{from} to {to}, {bytes} bytes");
     }
-    free(subject, block);
+    bench.free(block);
+}
+
+/// Copies within a block: from, to, how many bytes.
+fn copy(bench: &Bench, block: &Block, ranges: &[(usize, usize, usize)]) {
+    let at = |offset| block.address().as_ptr().wrapping_add(offset);
+    let ranges: Vec<_> = ranges
+        .iter()
+        .map(|&(from, to, bytes)| CopyRange { destination: at(to), source: at(from), bytes })
+        .collect();
+    // SAFETY: the ranges are of one block that the test has alone, and don't clash.
+    unsafe { bench.subject.backend.copy(Some(&bench.stream), &ranges) }.unwrap();
+}
+
+pub(crate) fn many_ranges_are_copied_at_once(subject: &Subject) {
+    const STEP: usize = 48;
+    let bench = Bench::new(subject);
+    for count in [0, 1, 2, 63, 64, 65, 300, 5000] {
+        let bytes = (count * STEP).max(1);
+        let (from, to) = (bench.allocate(Placement::Device, bytes), bench.allocate(Placement::Device, bytes));
+        let pattern: Vec<u8> = (0..from.bytes()).map(|i| (i * 7 % 253) as u8).collect();
+        bench.write(&from, &pattern);
+        bench.write(&to, &vec![0; to.bytes()]);
+        let mut expected = vec![0u8; to.bytes()];
+        let ranges: Vec<_> = (0..count)
+            .map(|row| {
+                // Every alignment of both ends, and lengths from nothing to all of a row.
+                let (at, shift, bytes) = (row * STEP, row % 13, (row * 5) % 33);
+                let back = (count - 1 - row) * STEP + row % 7;
+                expected[back..back + bytes].copy_from_slice(&pattern[at + shift..at + shift + bytes]);
+                CopyRange {
+                    destination: to.address().as_ptr().wrapping_add(back),
+                    source: from.address().as_ptr().wrapping_add(at + shift),
+                    bytes,
+                }
+            })
+            .collect();
+        // SAFETY: the ranges are of two blocks that the test has alone; no two rows meet.
+        unsafe { subject.backend.copy(Some(&bench.stream), &ranges) }.unwrap();
+        assert!(bench.read(&to) == expected, "{count} ranges");
+        bench.free(from);
+        bench.free(to);
+    }
 }
 
 pub(crate) fn rewind_fills_just_its_ranges(subject: &Subject) {
-    let block = allocate(subject, 4096);
-    write(subject, &block, &[1; 4096]);
-    let stream = subject.backend.create_stream(0).unwrap();
-    let at = |start: usize, bytes, value| {
-        // SAFETY: the start is within the block.
-        ScrubRange { address: unsafe { block.address().as_ptr().add(start) }, bytes, value }
+    let bench = Bench::new(subject);
+    let block = bench.allocate(Placement::Device, 4096);
+    let at = |start: usize, bytes, value| ScrubRange {
+        address: block.address().as_ptr().wrapping_add(start),
+        bytes,
+        value,
     };
-    for stream in [None, Some(&stream)] {
-        write(subject, &block, &[1; 4096]);
-        // SAFETY: the ranges are of a block that the test has alone.
-        unsafe { subject.backend.rewind(stream, &[at(0, 3, 0), at(100, 1, 0xA5), at(4000, 96, 9)]) }.unwrap();
-        if let Some(stream) = stream {
-            let event = subject.backend.record(stream).unwrap();
-            assert!(subject.backend.wait(&event, None).unwrap());
-        }
+    // One, several, and more than one launch takes.
+    for count in [1, 3, 40] {
+        bench.write(&block, &[1; 4096]);
         let mut expected = [1u8; 4096];
-        expected[..3].fill(0);
-        expected[100] = 0xA5;
-        expected[4000..].fill(9);
-        assert_eq!(read(subject, &block)[..4096], expected);
+        let ranges: Vec<_> = (0..count)
+            .map(|i| {
+                let (start, bytes, value) = (i * 100, (i * 17 + 3) % 99, (i * 3) as u8);
+                expected[start..start + bytes].fill(value);
+                at(start, bytes, value)
+            })
+            .collect();
+        // SAFETY: the ranges are of a block that the test has alone.
+        unsafe { subject.backend.rewind(Some(&bench.stream), None, &ranges) }.unwrap();
+        assert_eq!(bench.read(&block)[..4096], expected, "{count} ranges");
     }
-    free(subject, block);
+    bench.free(block);
 }

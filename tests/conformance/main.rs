@@ -6,32 +6,90 @@ mod blocks;
 mod calls;
 mod streams;
 
-use device_arena::backend::{AnyBackend, Host};
+use std::sync::{Arc, mpsc};
 
-/// A backend under test, and the name that the output shows.
+use device_arena::backend::{AnyBackend, Backend, Host, Stream, Vendor};
+use device_arena::{Arena, ArenaOptions, Call, Executor, Placement, Result, View};
+
+/// A backend under test, where its arenas are, and the name that the output shows.
 pub(crate) struct Subject {
     pub(crate) name: &'static str,
     pub(crate) backend: AnyBackend,
+    pub(crate) placement: Placement,
+}
+
+impl Subject {
+    pub(crate) fn executor(&self) -> Executor {
+        Executor::on(self.backend.clone(), 0).unwrap()
+    }
+
+    /// An executor, and a way to hold its queue up: what is queued behind waits until the sender is used or dropped.
+    pub(crate) fn executor_with_gate(&self) -> (Executor, mpsc::Sender<()>) {
+        let stream = Arc::new(self.backend.create_stream(0).unwrap());
+        let (open, opened) = mpsc::channel();
+        let wait = Box::new(move || drop(opened.recv()));
+        self.backend.enqueue(&stream, wait).unwrap();
+        (self.adopt(stream), open)
+    }
+
+    fn adopt(&self, stream: Arc<Stream>) -> Executor {
+        let raw = self.backend.raw_stream(&stream).unwrap();
+        // SAFETY: the stream lives as long as the keep-alive.
+        unsafe { Executor::adopt(self.backend.clone(), raw, Box::new(stream)) }.unwrap()
+    }
+
+    pub(crate) fn options(&self) -> ArenaOptions {
+        // The host has one kind of memory, whose placement need not be said.
+        let is_host = self.backend.vendor() == Vendor::Host;
+        if is_host { ArenaOptions::new() } else { ArenaOptions::new().placement(self.placement) }
+    }
+
+    pub(crate) fn arena(&self, executor: &Executor) -> Arena {
+        self.options().build(executor).unwrap()
+    }
+
+    /// Whether the host reaches the arenas' memory.
+    pub(crate) fn is_host_accessible(&self) -> bool {
+        self.backend.is_host_accessible(self.placement)
+    }
+
+    /// An output with these bytes, for a queue that is held up: where filling it would wait for the queue, zeros.
+    pub(crate) fn publish(&self, call: &Call, bytes: &[u8]) -> Result<View<u8>> {
+        let output =
+            if self.is_host_accessible() { call.output_from_slice(bytes) } else { call.output(bytes.len()) };
+        Ok(output?.publish())
+    }
+
+    /// Holds such an output's view against its bytes.
+    pub(crate) fn expect(&self, view: &View<u8>, bytes: &[u8]) {
+        let expected = if self.is_host_accessible() { bytes.to_vec() } else { vec![0; bytes.len()] };
+        assert_eq!(view.to_vec().unwrap(), expected);
+    }
 }
 
 /// Runs every case on a backend, each as a test of its own.
 macro_rules! conformance {
-    ($name:ident, $backend:expr) => {
+    ($name:ident, $placement:ident, $backend:expr) => {
         mod $name {
             #[allow(unused_imports, reason = "which of them a backend's expression needs differs")]
             use super::*;
 
-            fn subject() -> Subject {
-                Subject { name: stringify!($name), backend: $backend }
+            fn subject() -> Option<Subject> {
+                let backend: Option<AnyBackend> = $backend;
+                let placement = Placement::$placement;
+                backend.map(|backend| Subject { name: stringify!($name), backend, placement })
             }
 
             conformance!(@cases
                 blocks: [
-                    blocks_are_zeroed_aligned_and_apart,
+                    blocks_are_aligned_and_apart,
+                    blocks_of_the_host_are_zeros,
+                    blocks_are_what_they_are,
                     a_block_of_another_ordinal_is_unavailable,
                     a_block_beyond_the_machine_is_out_of_memory,
                     unknown_pointers_are_unregistered,
                     copies_move_every_byte_and_overlap_as_memmove,
+                    many_ranges_are_copied_at_once,
                     rewind_fills_just_its_ranges,
                 ],
                 streams: [
@@ -61,10 +119,15 @@ macro_rules! conformance {
                     stale_comes_before_everything_else,
                     a_second_begin_is_contended_and_changes_nothing,
                     a_guard_and_an_export_keep_begins_away,
+                    a_device_guard_keeps_begins_away,
                     an_abandoned_call_leaves_stale_views,
                     outputs_are_aligned_and_apart,
                     a_deferred_call_holds_its_arena,
                     a_call_deferred_as_it_is_ends_with_its_event,
+                    work_that_fails_is_an_error_of_the_wait,
+                    an_arena_serves_its_own_executor_alone,
+                    values_go_between_host_and_arena,
+                    room_that_nobody_wrote_shows_zeros_or_poison,
                     begin_timeout_waits_for_the_holder,
                 ]
             );
@@ -74,7 +137,7 @@ macro_rules! conformance {
         $($(
             #[test]
             fn $case() {
-                let subject = subject();
+                let Some(subject) = subject() else { return };
                 println!("backend: {}", subject.name);
                 super::$module::$case(&subject);
             }
@@ -82,10 +145,30 @@ macro_rules! conformance {
     };
 }
 
-conformance!(host, AnyBackend::Host(Host));
+conformance!(host, Host, Some(AnyBackend::Host(Host)));
 
 #[cfg(device_arena_faults)]
-conformance!(host_behind_faults, {
+conformance!(host_behind_faults, Host, {
     use device_arena::backend::{FaultPlan, Faults};
-    AnyBackend::Faults(Faults::new(AnyBackend::Host(Host), FaultPlan::default()))
+    Some(AnyBackend::Faults(Faults::new(AnyBackend::Host(Host), FaultPlan::default())))
 });
+
+#[cfg(feature = "cuda")]
+conformance!(cuda, Device, cuda());
+
+#[cfg(feature = "cuda")]
+conformance!(cuda_host_coherent, HostCoherent, cuda());
+
+/// The CUDA backend; where there is none the skip is printed, and `DEVICE_ARENA_REQUIRE=cuda` makes it a failure.
+#[cfg(feature = "cuda")]
+fn cuda() -> Option<AnyBackend> {
+    match device_arena::backend::Cuda::load() {
+        Ok(cuda) => Some(AnyBackend::Cuda(cuda)),
+        Err(error) => {
+            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
+            println!("backend skipped: cuda ({error})");
+            None
+        }
+    }
+}

@@ -1,7 +1,8 @@
 //! How the chain of blocks grows, and how blocks go back to the driver.
 
-use super::{Last, Link, Room, Source, allowance, overflow, round_up};
+use super::{Last, Link, Room, allowance, overflow, round_up};
 use crate::arena::options::{ArenaOptions, Growth};
+use crate::arena::source::Source;
 use crate::arena::stats::Counters;
 use crate::backend::{Backend, Block, ScrubRange};
 use crate::error::{Error, Result};
@@ -164,18 +165,29 @@ impl Room {
                 total: None,
             });
         }
-        source.backend.allocate(source.ordinal, bytes)
+        // SAFETY: whoever has the room is an owner.
+        let stream = unsafe { source.stream() };
+        source.backend.allocate(source.ordinal, stream, source.placement, bytes)
     }
 
-    /// Poisons a fresh block, so that poison is all that unwritten room ever shows.
+    /// Fills a fresh block, so that zeros or poison is all that unwritten room ever shows. The system's pages are zeros
+    /// already; a device's memory is what somebody else left there.
     fn fill_fresh(&self, source: &Source, block: &Block) -> Result<()> {
         let value = match source.options.scrub.value() {
             Some(value) if value != 0 => value,
+            _ if source.is_on_device() => 0,
             _ => return Ok(()),
         };
         let range = ScrubRange { address: block.address().as_ptr(), bytes: block.bytes(), value };
+        // SAFETY: whoever has the room is an owner.
+        let stream = unsafe { source.stream() };
         // SAFETY: the block is fresh and held here alone.
-        unsafe { source.backend.rewind(None, &[range]) }
+        unsafe { source.backend.rewind(stream, None, &[range]) }?;
+        match stream {
+            // The host reaches these bytes as well, and must not be overtaken.
+            Some(stream) if source.is_shared_with_device() => source.backend.synchronize(stream),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn leave_block(&mut self) {
@@ -260,9 +272,11 @@ impl Room {
 
     pub(super) fn free(&mut self, source: &Source, counters: &Counters, block: Block) -> Result<()> {
         let bytes = block.bytes();
+        // SAFETY: whoever has the room is an owner.
+        let stream = unsafe { source.stream() };
         // SAFETY: the block came from this backend. The lease's holder, who is alone, has made every view of it
-        // stale, or it was never handed out; work that used it is behind in the stream's order.
-        match unsafe { source.backend.free(block) } {
+        // stale, or it was never handed out; work that uses it is in the stream, readers on others before it.
+        match unsafe { source.backend.free(stream, block) } {
             Ok(()) => {
                 self.reserved -= bytes;
                 counters.freed(self.reserved);

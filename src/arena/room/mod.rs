@@ -11,32 +11,12 @@ mod rewind;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use crate::arena::options::ArenaOptions;
+use crate::arena::seen::Seen;
+use crate::arena::source::Source;
 use crate::arena::stats::Counters;
-use crate::backend::{AnyBackend, Backend, Block};
+use crate::backend::Block;
 use crate::error::{Error, Result};
 use crate::trace::Notes;
-
-/// What the room needs from its arena to grow.
-#[derive(Debug, Clone)]
-pub(crate) struct Source {
-    pub(crate) backend: AnyBackend,
-    pub(crate) ordinal: u32,
-    pub(crate) options: ArenaOptions,
-}
-
-impl Source {
-    /// Whether a block's own alignment is enough for `align`.
-    #[inline]
-    pub(crate) fn check_alignment(&self, align: usize) -> Result<()> {
-        // The arena's own alignment was checked when it was made.
-        if align <= LEAST_ALIGNMENT || align <= self.options.alignment {
-            return Ok(());
-        }
-        let largest = self.backend.block_alignment();
-        if align > largest { Err(Error::Alignment { alignment: align, largest }) } else { Ok(()) }
-    }
-}
 
 /// A block of the chain, and what the running call did to it. Positions are offsets in bytes.
 #[derive(Debug)]
@@ -97,6 +77,8 @@ pub(crate) struct Room {
     /// How often a block was entered, so that a scratch scope knows its own.
     entered: u64,
     pub(crate) notes: Notes,
+    /// The allocations that the running call has asked about.
+    pub(crate) seen: Seen,
 }
 
 /// What a room cost beside its bytes, for whoever gives all of it back.
@@ -124,7 +106,7 @@ pub(crate) fn round_up(bytes: usize, alignment: usize) -> Option<usize> {
 }
 
 /// No arena's alignment is less: see `Backend::output_alignment`.
-const LEAST_ALIGNMENT: usize = 64;
+pub(super) const LEAST_ALIGNMENT: usize = 64;
 
 /// What an output of this alignment may lose to it, beyond the arena's own alignment.
 #[inline]

@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use super::{Link, Room, Source};
+use super::{Link, Room};
+use crate::arena::source::Source;
 use crate::arena::stats::Counters;
 use crate::backend::{Backend, ScrubRange};
 use crate::error::Result;
@@ -54,6 +55,7 @@ impl Room {
         }
         self.taken = 0;
         self.scratch = 0;
+        self.seen.forget();
         counters.used(0);
     }
 
@@ -72,8 +74,10 @@ impl Room {
         };
         let ranges = self.scrub_ranges(source, stays);
         if !ranges.is_empty() {
+            // SAFETY: whoever has the room is an owner.
+            let stream = unsafe { source.stream() };
             // SAFETY: the ranges lie within the chain's blocks, and the lease's holder has them alone.
-            unsafe { source.backend.rewind(None, &ranges) }?;
+            unsafe { source.backend.rewind(stream, None, &ranges) }?;
         }
         for link in &mut self.chain {
             // What does not stay is freed, and never shown again.

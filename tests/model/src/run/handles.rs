@@ -157,7 +157,9 @@ pub(super) fn closure(
     }
     match ending {
         Ending::Ok => Ok((number, kept)),
-        Ending::Err => Err(Error::Driver { vendor: Vendor::Host, operation: SCRIPTED, code: number as i64 }),
+        Ending::Err => {
+            Err(Error::Driver { vendor: Vendor::Host, operation: SCRIPTED, code: number as i64, name: "" })
+        }
         Ending::Panic => match message(number) {
             "(no message)" => scripted_panic(),
             text if text.len() % 2 == 0 => resume_unwind(Box::new(text)),

@@ -1,0 +1,238 @@
+//! Copies and rewinds: as kernels over lists of ranges, and as the driver's own calls where those are enough.
+
+use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
+
+use super::blocks;
+use super::driver::call;
+use super::event::GpuEvent;
+use super::kernel::{Kernel, Shape};
+use super::stream::GpuStream;
+use crate::backend::{Block, CopyRange, Placement, RoomReset, ScrubRange};
+use crate::backends::kernels::{
+    self, COPY_LIST, CopyList, CopyRange as KernelCopy, FILL_LIST, FillList, FillRange as KernelFill,
+};
+use crate::error::{Error, Result};
+
+/// Threads of a block of the crate's kernels.
+const BLOCK_THREADS: u32 = 256;
+
+/// Blocks of a launch for each multiprocessor, at most: enough to keep its memory busy.
+const BLOCKS_EACH: u32 = 8;
+
+/// Ranges of one list in pinned memory.
+const LONG_LIST: usize = 4096;
+
+/// Lists that can be on their way at once.
+const LISTS: usize = 4;
+
+/// Pinned memory that holds long lists until their launch has passed.
+#[derive(Debug, Default)]
+pub(super) struct Lists(Mutex<Vec<List>>);
+
+#[derive(Debug)]
+struct List {
+    block: Block,
+    /// Behind the launch that reads the list.
+    event: GpuEvent,
+}
+
+impl Lists {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<List>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_used(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
+    /// Frees the lists.
+    ///
+    /// # Safety
+    ///
+    /// All work of the stream has passed.
+    pub(super) unsafe fn free(&self) {
+        for list in self.lock().drain(..) {
+            // SAFETY: the launches that read the list have passed, by the caller.
+            let _ = unsafe { blocks::free(None, list.block) };
+        }
+    }
+
+    /// A list that no launch reads any more.
+    fn take(&self, stream: &GpuStream) -> Result<List> {
+        let mut lists = self.lock();
+        let mut free = None;
+        for (at, list) in lists.iter().enumerate() {
+            if list.event.has_passed()? {
+                free = Some(at);
+                break;
+            }
+        }
+        if free.is_none() && lists.len() >= LISTS {
+            // The first was launched first.
+            lists.first().map_or(Ok(true), |list| list.event.wait(None))?;
+            free = Some(0);
+        }
+        if let Some(at) = free {
+            return Ok(lists.remove(at));
+        }
+        drop(lists);
+        let event = GpuEvent::new(stream.device())?;
+        let bytes = LONG_LIST * size_of::<KernelCopy>();
+        Ok(List { block: blocks::allocate(stream.device(), Placement::HostCoherent, bytes)?, event })
+    }
+}
+
+fn overlaps(range: &CopyRange) -> bool {
+    range.destination.addr().abs_diff(range.source.addr()) < range.bytes
+}
+
+/// # Safety
+///
+/// As [`crate::backend::Backend::copy`].
+pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
+    if let [range] = ranges
+        && !overlaps(range)
+    {
+        // SAFETY: the caller's promise is the same.
+        return unsafe { transfer(stream, *range) };
+    }
+    // The memory of a long list is used again, so that a graph which reads it would read another's.
+    if ranges.len() > 4 * COPY_LIST && !stream.is_capturing()? {
+        for part in ranges.chunks(LONG_LIST) {
+            // SAFETY: the caller's promise is the same.
+            unsafe { copy_long(stream, part) }?;
+        }
+        return Ok(());
+    }
+    for part in ranges.chunks(COPY_LIST) {
+        let mut list = CopyList::default();
+        let (count, tiles) = write_list(&mut list.ranges, part);
+        let kernel = &stream.device().kernels()?.copy_few;
+        let mut arguments = [as_argument(&list), as_argument(&count), as_argument(&tiles)];
+        // SAFETY: the arguments are as the kernel declares them; the ranges are the caller's promise.
+        unsafe { launch(kernel, stream, tiles, &mut arguments) }?;
+    }
+    Ok(())
+}
+
+/// # Safety
+///
+/// As [`copy`]; there are no more ranges than a long list holds.
+unsafe fn copy_long(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
+    debug_assert!(ranges.len() <= LONG_LIST);
+    let kernel = &stream.device().kernels()?.copy;
+    let list = stream.lists.take(stream)?;
+    // SAFETY: the block holds as many ranges, the host reaches it, and no launch reads it.
+    let places = unsafe {
+        std::slice::from_raw_parts_mut(list.block.address.as_ptr().cast::<KernelCopy>(), LONG_LIST)
+    };
+    let (count, tiles) = write_list(places, ranges);
+    let address = list.block.address.as_ptr().addr();
+    let mut arguments = [as_argument(&address), as_argument(&count), as_argument(&tiles)];
+    // SAFETY: the arguments are as the kernel declares them; the list stays as it is until the event has passed.
+    let launched = unsafe { launch(kernel, stream, tiles, &mut arguments) };
+    let outcome = launched.and_then(|()| list.event.record(stream));
+    stream.lists.lock().push(list);
+    outcome
+}
+
+/// Writes the ranges that are not empty, and where their tiles begin; answers how many of each there are.
+fn write_list(places: &mut [KernelCopy], ranges: &[CopyRange]) -> (u64, u64) {
+    let (mut count, mut tiles) = (0, 0);
+    let filled = ranges.iter().filter(|range| range.bytes != 0);
+    for (place, range) in places.iter_mut().zip(filled) {
+        let (destination, source) = (range.destination.addr() as u64, range.source.addr() as u64);
+        let bytes = range.bytes as u64;
+        *place = KernelCopy { destination, source, bytes, first_tile: tiles };
+        tiles += kernels::copy_tiles(destination, source, bytes);
+        count += 1;
+    }
+    (count, tiles)
+}
+
+fn as_argument<T>(value: &T) -> *mut c_void {
+    std::ptr::from_ref(value).cast_mut().cast()
+}
+
+/// # Safety
+///
+/// As [`Kernel::launch`].
+unsafe fn launch(
+    kernel: &Kernel,
+    stream: &GpuStream,
+    tiles: u64,
+    arguments: &mut [*mut c_void],
+) -> Result<()> {
+    let limits = stream.device().limits;
+    let blocks = limits.multiprocessors.saturating_mul(BLOCKS_EACH).max(1);
+    let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).clamp(1, blocks);
+    let threads = BLOCK_THREADS.min(limits.block_threads);
+    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], shared_bytes: 0 };
+    // SAFETY: the caller's promise is the same.
+    unsafe { kernel.launch(stream, shape, arguments) }
+}
+
+/// # Safety
+///
+/// As [`crate::backend::Backend::transfer`].
+pub(super) unsafe fn transfer(stream: &GpuStream, range: CopyRange) -> Result<()> {
+    if range.bytes == 0 {
+        return Ok(());
+    }
+    let (destination, source) = (range.destination.addr() as u64, range.source.addr() as u64);
+    let _current = stream.device().enter("transfer")?;
+    // SAFETY: both ends are live by the caller. The driver finds out itself what they are.
+    unsafe { call!(stream.driver(), copy(destination, source, range.bytes, stream.raw())) }
+}
+
+/// # Safety
+///
+/// As [`crate::backend::Backend::rewind`].
+pub(super) unsafe fn rewind(
+    stream: &GpuStream,
+    reset: Option<&RoomReset>,
+    ranges: &[ScrubRange],
+) -> Result<()> {
+    if let (None, [range]) = (reset, ranges) {
+        let _current = stream.device().enter("rewind")?;
+        let (address, value) = (range.address.addr() as u64, range.value);
+        // SAFETY: the caller holds the range.
+        return unsafe { call!(stream.driver(), fill(address, value, range.bytes, stream.raw())) };
+    }
+    let kernel = &stream.device().kernels()?.rewind;
+    let mut reset = reset;
+    let mut rest = ranges;
+    while reset.is_some() || !rest.is_empty() {
+        let part;
+        (part, rest) = rest.split_at(rest.len().min(FILL_LIST));
+        let mut list = FillList::default();
+        let (mut count, mut tiles) = (0u64, 0u64);
+        for (place, range) in list.ranges.iter_mut().zip(part.iter().filter(|range| range.bytes != 0)) {
+            let (address, bytes) = (range.address.addr() as u64, range.bytes as u64);
+            *place = KernelFill { address, bytes, value: u64::from(range.value), first_tile: tiles };
+            tiles += kernels::fill_tiles(address, bytes);
+            count += 1;
+        }
+        let RoomReset { room, base, capacity, alignment, generation } =
+            reset.take().copied().unwrap_or(RoomReset::NONE);
+        let mut arguments = [
+            as_argument(&room),
+            as_argument(&base),
+            as_argument(&capacity),
+            as_argument(&alignment),
+            as_argument(&generation),
+            as_argument(&list),
+            as_argument(&count),
+            as_argument(&tiles),
+        ];
+        // SAFETY: the arguments are as the kernel declares them; room and ranges are the caller's.
+        unsafe { launch(kernel, stream, tiles, &mut arguments) }?;
+    }
+    Ok(())
+}
+
+/// The error for work without a stream, which a device does not take.
+pub(super) fn needs_stream() -> Error {
+    Error::Option { option: "stream", reason: "a device works in the order of a stream alone" }
+}

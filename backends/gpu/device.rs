@@ -1,0 +1,168 @@
+//! A device as its work sees it: the context, and the crate's own kernels in it.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+
+use super::driver::{Context, Driver, OutsideCaptures, call, check_callable};
+use super::kernel::{Kernel, Module};
+use crate::backend::DeviceInfo;
+use crate::backends::kernels;
+use crate::error::{Error, Result};
+
+/// One device in one context.
+#[derive(Debug)]
+pub(crate) struct Device {
+    pub(crate) driver: &'static dyn Driver,
+    pub(crate) info: DeviceInfo,
+    pub(crate) limits: Limits,
+    context: Context,
+    kernels: OnceLock<Kernels>,
+    /// Whoever owns a context that is not the primary one, which lives as long as the process. The last field: it goes
+    /// last.
+    _owner: Option<KeepAlive>,
+}
+
+/// Something that is held for its drop.
+pub(crate) type KeepAlive = Arc<dyn std::any::Any + Send + Sync>;
+
+/// What launches are made to measure by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Threads of a block, at most.
+    pub(crate) block_threads: u32,
+    pub(crate) multiprocessors: u32,
+}
+
+/// The crate's kernels.
+#[derive(Debug)]
+pub(crate) struct Kernels {
+    pub(crate) copy: Kernel,
+    pub(crate) copy_few: Kernel,
+    pub(crate) rewind: Kernel,
+}
+
+// SAFETY: a context belongs to no thread: it is made current where it is used.
+unsafe impl Send for Device {}
+// SAFETY: as above; the drivers' calls may be made from any thread at once.
+unsafe impl Sync for Device {}
+
+impl Device {
+    /// # Safety
+    ///
+    /// The context is of that device, and lives as long as its owner does, or for good where there is none.
+    pub(crate) unsafe fn new(
+        driver: &'static dyn Driver,
+        info: DeviceInfo,
+        limits: Limits,
+        context: Context,
+        owner: Option<KeepAlive>,
+    ) -> Self {
+        debug_assert!(!context.is_null());
+        Self { driver, info, limits, context, kernels: OnceLock::new(), _owner: owner }
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        self.context
+    }
+
+    /// Makes the device current on this thread until the answer is dropped.
+    ///
+    /// # Errors
+    ///
+    /// In a forked child; on the thread that does a stream's host work; what the driver says.
+    #[inline]
+    pub(crate) fn enter(&self, operation: &'static str) -> Result<Entered<'_>> {
+        check_callable(self.driver, operation)?;
+        // SAFETY: the context lives as long as the device.
+        let entered = unsafe { self.driver.enter(self.context) }?;
+        Ok(Entered { driver: self.driver, entered, _thread: PhantomData })
+    }
+
+    /// Bytes free and in all.
+    pub(crate) fn memory(&self) -> Result<(u64, u64)> {
+        let _current = self.enter("memory")?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the driver writes both.
+        unsafe { call!(self.driver, mem_get_info(&raw mut free, &raw mut total)) }?;
+        Ok((free as u64, total as u64))
+    }
+
+    /// The crate's kernels, loaded once.
+    pub(crate) fn kernels(&self) -> Result<&Kernels> {
+        if let Some(kernels) = self.kernels.get() {
+            return Ok(kernels);
+        }
+        let module = self.load_first(&self.driver.kernel_images(&self.info))?;
+        let kernel = |name| module.kernel(self, name);
+        let loaded = Kernels {
+            copy: kernel(kernels::COPY)?,
+            copy_few: kernel(kernels::COPY_FEW)?,
+            rewind: kernel(kernels::REWIND)?,
+        };
+        // Where another thread was first, its kernels are as good, and these are unloaded.
+        Ok(self.kernels.get_or_init(|| loaded))
+    }
+
+    /// The first image that the driver takes: an older one refuses machine code that a newer assembler made, and
+    /// compiles the text. The error is that of the last.
+    fn load_first(&self, images: &[&[u8]]) -> Result<Module> {
+        let vendor = self.driver.vendor();
+        let mut outcome = Err(Error::Unavailable { vendor, detail: "no kernel image for the device".into() });
+        for image in images {
+            // SAFETY: the images are whole: they were held against their manifest when the crate was built.
+            outcome = unsafe { Module::load(self, image) };
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Makes sure that this device's kernels reach the memory of `other`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unreachable`] where the machine has no way between them.
+    pub(crate) fn reach(&self, other: &Self) -> Result<()> {
+        if std::ptr::eq(self, other) || self.info.ordinal == other.info.ordinal {
+            return Ok(());
+        }
+        let (own, peer) = (self.info.ordinal, other.info.ordinal);
+        let unreachable = || Error::Unreachable { operation: "reach", from: own, to: peer };
+        let (Ok(device), Ok(peer_device)) = (i32::try_from(own), i32::try_from(peer)) else {
+            return Err(unreachable());
+        };
+        let _current = self.enter("reach")?;
+        let _outside = OutsideCaptures::new(self.driver);
+        let mut can = 0;
+        // SAFETY: the driver writes the one value.
+        unsafe { call!(self.driver, can_access_peer(&raw mut can, device, peer_device)) }?;
+        if can == 0 {
+            return Err(unreachable());
+        }
+        let function = self.driver.table().enable_peer_access;
+        // SAFETY: both contexts are alive, and this device's is current.
+        match unsafe { (function.call)(other.context, 0) } {
+            0 | super::driver::status::PEER_ACCESS_ALREADY_ENABLED => Ok(()),
+            code => Err(super::driver::error(self.driver, function.name, code)),
+        }
+    }
+}
+
+/// Keeps a device current on this thread.
+pub(crate) struct Entered<'d> {
+    driver: &'d dyn Driver,
+    entered: bool,
+    /// What is current belongs to a thread.
+    _thread: PhantomData<*mut c_void>,
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.entered {
+            self.driver.leave();
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Modules, their kernels, and launches.
+
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
+
+use super::device::Device;
+use super::driver::{Context, Driver, OutsideCaptures, call, check_callable};
+use super::stream::GpuStream;
+use crate::error::{Error, Result};
+
+/// A loaded image. Clones are the same; the last unloads it. Whoever has one keeps its device.
+#[derive(Debug, Clone)]
+pub(crate) struct Module(Arc<Loaded>);
+
+#[derive(Debug)]
+struct Loaded {
+    raw: *mut c_void,
+    driver: &'static dyn Driver,
+    context: Context,
+}
+
+// SAFETY: a module belongs to its context, not to a thread.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Sync for Loaded {}
+
+impl Module {
+    /// # Errors
+    ///
+    /// [`Error::Driver`] for an image that the driver does not take.
+    ///
+    /// # Safety
+    ///
+    /// `image` is text that ends with a zero byte, or a whole file of machine code. The device outlives the module.
+    pub(crate) unsafe fn load(device: &Device, image: &[u8]) -> Result<Self> {
+        debug_assert!(!image.is_empty());
+        let _current = device.enter("load")?;
+        let _outside = OutsideCaptures::new(device.driver);
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the image is whole by the caller; the driver writes one handle.
+        unsafe { call!(device.driver, module_load(&raw mut raw, image.as_ptr().cast())) }?;
+        Ok(Self(Arc::new(Loaded { raw, driver: device.driver, context: device.context() })))
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Driver`] for a name that the module does not have.
+    pub(crate) fn kernel(&self, device: &Device, name: &str) -> Result<Kernel> {
+        let invalid = |_| Error::Option { option: "kernel", reason: "a name with a zero byte in it" };
+        let symbol = CString::new(name).map_err(invalid)?;
+        let _current = device.enter("kernel")?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the module is loaded, the name ends with a zero byte; the driver writes one handle.
+        unsafe { call!(device.driver, module_function(&raw mut raw, self.0.raw, symbol.as_ptr())) }?;
+        Ok(Kernel { raw, module: self.clone() })
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if check_callable(self.driver, "unload").is_err() {
+            return;
+        }
+        // SAFETY: the device, and with it the context, outlives the module.
+        let Ok(entered) = (unsafe { self.driver.enter(self.context) }) else { return };
+        let outside = OutsideCaptures::new(self.driver);
+        // SAFETY: nothing refers to the module any more; the driver waits for launches that are under way.
+        let _ = unsafe { call!(self.driver, module_unload(self.raw)) };
+        drop(outside);
+        if entered {
+            self.driver.leave();
+        }
+    }
+}
+
+/// A function of a module.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel {
+    raw: *mut c_void,
+    module: Module,
+}
+
+// SAFETY: a function belongs to its module, not to a thread.
+unsafe impl Send for Kernel {}
+// SAFETY: as above.
+unsafe impl Sync for Kernel {}
+
+/// The shape of a launch: blocks, threads of a block, bytes of shared memory beyond what the kernel declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) shared_bytes: u32,
+}
+
+impl Kernel {
+    /// Whether the kernel was loaded in that device's context.
+    pub(crate) fn is_on(&self, device: &Device) -> bool {
+        self.module.0.context == device.context()
+    }
+
+    /// Queues a launch. The arguments are read before this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`]; nothing is queued then.
+    ///
+    /// # Safety
+    ///
+    /// `arguments` are pointers to values as the kernel declares them, and the kernel touches nothing that it may not.
+    pub(crate) unsafe fn launch(
+        &self,
+        stream: &GpuStream,
+        shape: Shape,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        let device = stream.device();
+        debug_assert!(self.is_on(device));
+        let Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared_bytes } = shape;
+        let (stream, arguments) = (stream.raw(), arguments.as_mut_ptr());
+        let extra = std::ptr::null_mut();
+        let _current = device.enter("launch")?;
+        // SAFETY: the kernel is of this context; what it touches is the caller's promise.
+        unsafe {
+            call!(
+                device.driver,
+                launch(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, arguments, extra)
+            )
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Finding a driver's library, and its functions in it, without ever linking it.
+
+use std::ffi::CString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::backend::Vendor;
+use crate::error::{Error, Result};
+
+/// Where to look for a driver.
+pub(crate) struct Names {
+    pub(crate) vendor: Vendor,
+    /// An environment variable that holds an explicit path. Where it is set, nothing else is tried.
+    pub(crate) path_variable: &'static str,
+    /// File names and paths, in the order in which they are tried.
+    pub(crate) candidates: &'static [&'static str],
+}
+
+/// A driver's library. It stays open until the process ends: a driver has threads and handlers of its own.
+#[derive(Debug)]
+pub(crate) struct Library {
+    handle: &'static libloading::Library,
+    vendor: Vendor,
+    /// The name that it was found under.
+    pub(crate) name: String,
+}
+
+impl Library {
+    /// Opens the first that is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`], with every name that was tried and what came of it.
+    pub(crate) fn open(names: &Names) -> Result<Self> {
+        let vendor = names.vendor;
+        let explicit = std::env::var_os(names.path_variable).filter(|path| !path.is_empty());
+        let candidates: Vec<PathBuf> = match &explicit {
+            Some(path) => vec![PathBuf::from(path)],
+            None => names.candidates.iter().map(PathBuf::from).collect(),
+        };
+        let mut tried = Vec::new();
+        for candidate in candidates {
+            // SAFETY: opening a library runs its initialisers. These are the vendor's driver, which any program that
+            // uses the device opens, or the file that the user named for one.
+            match unsafe { libloading::Library::new(&candidate) } {
+                Ok(library) => {
+                    let handle: &'static libloading::Library = Box::leak(Box::new(library));
+                    return Ok(Self { handle, vendor, name: candidate.display().to_string() });
+                }
+                Err(error) => tried.push(format!("{} ({})", candidate.display(), reason(&error))),
+            }
+        }
+        let from =
+            if explicit.is_some() { format!(", as {} says", names.path_variable) } else { String::new() };
+        Err(Error::Unavailable {
+            vendor,
+            detail: format!("no driver library{from}: tried {}", tried.join(", ")),
+        })
+    }
+
+    /// The function of that name, if the library has it.
+    ///
+    /// # Safety
+    ///
+    /// `F` is the type of a pointer to a function of the driver's declaration of that name.
+    pub(crate) unsafe fn function<F: Copy>(&self, name: &'static str) -> Option<F> {
+        let symbol = CString::new(name).ok()?;
+        // SAFETY: the caller vouches for the type; the library is never closed.
+        unsafe { self.handle.get::<F>(symbol.as_bytes_with_nul()) }.ok().map(|function| *function)
+    }
+
+    /// The error for a function that an older driver lacks.
+    pub(crate) fn lacks(&self, name: &'static str) -> Error {
+        let (vendor, library) = (self.vendor, &self.name);
+        Error::Unavailable { vendor, detail: format!("the driver {library} is too old: it lacks {name}") }
+    }
+}
+
+/// The loader's own words, where it has any.
+fn reason(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Notes from now on when this process is a fork's child. No driver works there, and what one answers then differs by
+/// version: from an error to a wait without end.
+pub(crate) fn watch_forks() {
+    #[cfg(unix)]
+    {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        extern "C" fn in_child() {
+            FORKED.store(true, Ordering::Relaxed);
+        }
+        ONCE.call_once(|| {
+            // SAFETY: the handler stores to an atomic, which any handler may do. Where there is no room for one more
+            // handler, forks go unnoticed, and the driver answers for itself.
+            unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        });
+    }
+}
+
+/// An error in the child of a fork that came after [`watch_forks`].
+#[inline]
+pub(crate) fn check_not_forked(vendor: Vendor) -> Result<()> {
+    if FORKED.load(Ordering::Relaxed) { Err(forked(vendor)) } else { Ok(()) }
+}
+
+#[cold]
+fn forked(vendor: Vendor) -> Error {
+    let detail =
+        "the driver was loaded before this process was forked, and does not work in the child".into();
+    Error::Unavailable { vendor, detail }
+}

@@ -1,0 +1,222 @@
+mod blocks;
+mod copies;
+mod device;
+pub(crate) mod driver;
+mod event;
+mod graph;
+mod kernel;
+pub(crate) mod library;
+mod stream;
+pub(crate) mod table;
+mod watcher;
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use self::blocks::Allocation;
+pub(crate) use self::device::{Device, KeepAlive, Limits};
+use self::driver::Driver;
+pub(crate) use self::event::GpuEvent;
+pub(crate) use self::graph::{Capture, Graph};
+pub(crate) use self::kernel::{Kernel, Module, Shape};
+pub(crate) use self::stream::GpuStream;
+use crate::backend::{
+    Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostWork, Placement, RoomReset, ScrubRange,
+    Stream, StreamKind, Vendor, wrong_vendor,
+};
+use crate::error::{Error, Refused, Result};
+use crate::pointer::PointerInfo;
+
+/// A GPU backend over one vendor's driver.
+#[derive(Debug)]
+pub struct Gpu<D: 'static>(pub(crate) &'static D);
+
+impl<D> Clone for Gpu<D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D> Copy for Gpu<D> {}
+
+fn gpu_stream<'s>(vendor: Vendor, operation: &'static str, stream: &'s Stream) -> Result<&'s GpuStream> {
+    match &stream.0 {
+        StreamKind::Gpu(stream) if stream.driver().vendor() == vendor => Ok(stream),
+        _ => Err(wrong_vendor(operation, "stream", vendor)),
+    }
+}
+
+fn some_stream<'s>(
+    vendor: Vendor,
+    operation: &'static str,
+    stream: Option<&'s Stream>,
+) -> Result<&'s GpuStream> {
+    gpu_stream(vendor, operation, stream.ok_or_else(copies::needs_stream)?)
+}
+
+fn gpu_event<'e>(vendor: Vendor, operation: &'static str, event: &'e Event) -> Result<&'e GpuEvent> {
+    match &event.0 {
+        EventKind::Gpu(event) if event.vendor() == vendor => Ok(event),
+        _ => Err(wrong_vendor(operation, "event", vendor)),
+    }
+}
+
+impl<D: Driver> Backend for Gpu<D> {
+    fn vendor(&self) -> Vendor {
+        self.0.vendor()
+    }
+
+    fn is_host_accessible(&self, placement: Placement) -> bool {
+        placement != Placement::Device
+    }
+
+    fn devices(&self) -> Result<Vec<DeviceInfo>> {
+        driver::check_callable(self.0, "devices")?;
+        self.0.devices()
+    }
+
+    unsafe fn classify(&self, pointer: *const u8) -> Result<PointerInfo> {
+        driver::check_callable(self.0, "classify")?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.classify(pointer) }
+    }
+
+    fn block_alignment(&self) -> usize {
+        blocks::ALIGNMENT
+    }
+
+    fn output_alignment(&self) -> usize {
+        blocks::ALIGNMENT
+    }
+
+    fn allocate(
+        &self,
+        ordinal: u32,
+        stream: Option<&Stream>,
+        placement: Placement,
+        bytes: usize,
+    ) -> Result<Block> {
+        match stream {
+            Some(stream) => {
+                let stream = gpu_stream(self.vendor(), "allocate", stream)?;
+                stream.refuse_capture("allocate")?;
+                blocks::allocate(stream.device(), placement, bytes)
+            }
+            None => blocks::allocate(&self.0.primary(ordinal)?, placement, bytes),
+        }
+    }
+
+    unsafe fn free(&self, stream: Option<&Stream>, block: Block) -> Result<(), Refused<Block>> {
+        match stream.map(|stream| gpu_stream(self.vendor(), "free", stream)).transpose() {
+            // SAFETY: the caller's promise is the same.
+            Ok(stream) => unsafe { blocks::free(stream, block) },
+            Err(error) => Err(Refused::new(error, block)),
+        }
+    }
+
+    fn create_stream(&self, ordinal: u32) -> Result<Stream> {
+        Ok(Stream(StreamKind::Gpu(GpuStream::create(self.0.primary(ordinal)?)?)))
+    }
+
+    unsafe fn adopt_stream(
+        &self,
+        raw: *mut c_void,
+        keep_alive: Box<dyn Any + Send + Sync>,
+    ) -> Result<Stream> {
+        driver::check_callable(self.0, "adopt_stream")?;
+        let owner: KeepAlive = Arc::from(keep_alive);
+        // SAFETY: the caller vouches for a live stream, and that it lives as long as its owner.
+        let device = unsafe { self.0.device_of_stream(raw, &owner) }?;
+        // SAFETY: as above.
+        Ok(Stream(StreamKind::Gpu(unsafe { GpuStream::adopt(raw, device, owner) })))
+    }
+
+    fn raw_stream(&self, stream: &Stream) -> Result<*mut c_void> {
+        Ok(gpu_stream(self.vendor(), "raw_stream", stream)?.raw())
+    }
+
+    fn start(&self, stream: &Stream) -> Result<()> {
+        gpu_stream(self.vendor(), "start", stream)?.refuse_capture("start")
+    }
+
+    fn enqueue(&self, stream: &Stream, work: HostWork) -> Result<Event, Refused<HostWork>> {
+        match gpu_stream(self.vendor(), "enqueue", stream) {
+            Ok(stream) => stream.enqueue(work).map(|event| Event(EventKind::Gpu(event))),
+            Err(error) => Err(Refused::new(error, work)),
+        }
+    }
+
+    fn record(&self, stream: &Stream) -> Result<Event> {
+        let stream = gpu_stream(self.vendor(), "record", stream)?;
+        stream.refuse_capture("record")?;
+        let event = GpuEvent::new(stream.device())?;
+        event.record(stream)?;
+        Ok(Event(EventKind::Gpu(event)))
+    }
+
+    fn stream_wait(&self, stream: &Stream, event: &Event) -> Result<()> {
+        let stream = gpu_stream(self.vendor(), "stream_wait", stream)?;
+        stream.wait_for(gpu_event(self.vendor(), "stream_wait", event)?)
+    }
+
+    fn synchronize(&self, stream: &Stream) -> Result<()> {
+        gpu_stream(self.vendor(), "synchronize", stream)?.synchronize()
+    }
+
+    fn is_capturing(&self, stream: &Stream) -> Result<bool> {
+        gpu_stream(self.vendor(), "is_capturing", stream)?.is_capturing()
+    }
+
+    fn is_idle(&self, stream: &Stream) -> Result<bool> {
+        gpu_stream(self.vendor(), "is_idle", stream)?.is_idle()
+    }
+
+    fn has_passed(&self, event: &Event) -> Result<bool> {
+        gpu_event(self.vendor(), "has_passed", event)?.has_passed()
+    }
+
+    fn wait(&self, event: &Event, timeout: Option<Duration>) -> Result<bool> {
+        gpu_event(self.vendor(), "wait", event)?.wait(timeout)
+    }
+
+    fn can_wait(&self) -> bool {
+        !stream::is_in_host_work() && crate::backends::host::can_wait()
+    }
+
+    fn notify(&self, event: &Event, then: HostWork) -> Result<(), Refused<HostWork>> {
+        let event = match gpu_event(self.vendor(), "notify", event) {
+            Ok(event) => event,
+            Err(error) => return Err(Refused::new(error, then)),
+        };
+        match event.has_passed() {
+            Ok(true) => {
+                then();
+                Ok(())
+            }
+            Ok(false) | Err(Error::WouldDeadlock { .. }) => watcher::watch(event.clone(), then),
+            Err(error) => Err(Refused::new(error, then)),
+        }
+    }
+
+    unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { copies::copy(some_stream(self.vendor(), "copy", stream)?, ranges) }
+    }
+
+    unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { copies::transfer(some_stream(self.vendor(), "transfer", stream)?, range) }
+    }
+
+    unsafe fn rewind(
+        &self,
+        stream: Option<&Stream>,
+        reset: Option<&RoomReset>,
+        ranges: &[ScrubRange],
+    ) -> Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { copies::rewind(some_stream(self.vendor(), "rewind", stream)?, reset, ranges) }
+    }
+}

@@ -1,0 +1,172 @@
+//! Streams of a driver: made here or adopted, and host work in their order.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::copies::Lists;
+use super::device::{Device, KeepAlive};
+use super::driver::{Driver, OutsideCaptures, call, check_callable};
+use super::event::GpuEvent;
+use crate::backend::HostWork;
+use crate::error::{Error, Refused, Result};
+use crate::panics::contain;
+
+/// A stream of a device.
+#[derive(Debug)]
+pub(crate) struct GpuStream {
+    raw: *mut c_void,
+    /// Where long lists of copies wait for their launch.
+    pub(super) lists: Lists,
+    device: Arc<Device>,
+    /// Whoever owns an adopted stream; none where it was made here.
+    adopted: Option<KeepAlive>,
+}
+
+// SAFETY: a stream belongs to its context, not to a thread.
+unsafe impl Send for GpuStream {}
+// SAFETY: the drivers take work for one stream from several threads.
+unsafe impl Sync for GpuStream {}
+
+/// Work is not ordered with that of the context's default stream.
+const NON_BLOCKING: u32 = 1;
+
+thread_local! {
+    static IN_HOST_WORK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is a driver's, at host work of a stream.
+pub(crate) fn is_in_host_work() -> bool {
+    IN_HOST_WORK.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Runs boxed work that was handed to the driver.
+unsafe extern "C" fn run_host_work(work: *mut c_void) {
+    // SAFETY: `enqueue` leaked this box for this one call.
+    let work = unsafe { Box::from_raw(work.cast::<HostWork>()) };
+    let _ = IN_HOST_WORK.try_with(|flag| flag.set(true));
+    contain(*work);
+    let _ = IN_HOST_WORK.try_with(|flag| flag.set(false));
+}
+
+impl GpuStream {
+    pub(super) fn create(device: Arc<Device>) -> Result<Self> {
+        let mut raw = std::ptr::null_mut();
+        {
+            let _current = device.enter("create_stream")?;
+            let _outside = OutsideCaptures::new(device.driver);
+            // SAFETY: the driver writes one handle.
+            unsafe { call!(device.driver, stream_create(&raw mut raw, NON_BLOCKING)) }?;
+        }
+        Ok(Self { raw, lists: Lists::default(), device, adopted: None })
+    }
+
+    /// # Safety
+    ///
+    /// `raw` is a live stream of the device's context, and lives as long as `owner`.
+    pub(super) unsafe fn adopt(raw: *mut c_void, device: Arc<Device>, owner: KeepAlive) -> Self {
+        Self { raw, lists: Lists::default(), device, adopted: Some(owner) }
+    }
+
+    pub(crate) fn raw(&self) -> *mut c_void {
+        self.raw
+    }
+
+    pub(crate) fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    pub(crate) fn driver(&self) -> &'static dyn Driver {
+        self.device.driver
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.refuse_capture("synchronize")?;
+        let _current = self.device.enter("synchronize")?;
+        let _outside = OutsideCaptures::new(self.driver());
+        // SAFETY: the stream is alive.
+        unsafe { call!(self.driver(), stream_synchronize(self.raw)) }
+    }
+
+    /// Whether all work of the stream has passed.
+    pub(crate) fn is_idle(&self) -> Result<bool> {
+        self.refuse_capture("query")?;
+        let _current = self.device.enter("query")?;
+        let _outside = OutsideCaptures::new(self.driver());
+        let function = self.driver().table().stream_query;
+        // SAFETY: the stream is alive.
+        match unsafe { (function.call)(self.raw) } {
+            0 => Ok(true),
+            super::driver::status::NOT_READY => Ok(false),
+            code => Err(super::driver::error(self.driver(), function.name, code)),
+        }
+    }
+
+    /// False on a driver that is too old to say, where captures go unnoticed.
+    pub(crate) fn is_capturing(&self) -> Result<bool> {
+        check_callable(self.driver(), "is_capturing")?;
+        let Some(function) = self.driver().table().stream_is_capturing else { return Ok(false) };
+        let mut status: c_int = 0;
+        let _current = self.device.enter("is_capturing")?;
+        // SAFETY: the stream is alive; the driver writes the one value.
+        match unsafe { (function.call)(self.raw, &raw mut status) } {
+            0 => Ok(status != 0),
+            // The default stream answers so while another is being captured that it would wait for.
+            super::driver::status::CAPTURE_IMPLICIT => Ok(true),
+            code => Err(super::driver::error(self.driver(), function.name, code)),
+        }
+    }
+
+    /// An error where the stream is being captured, before anything is asked that would spoil the capture.
+    pub(crate) fn refuse_capture(&self, operation: &'static str) -> Result<()> {
+        if self.is_capturing()? { Err(Error::Capturing { operation }) } else { Ok(()) }
+    }
+
+    pub(super) fn enqueue(&self, work: HostWork) -> Result<GpuEvent, Refused<HostWork>> {
+        // What can fail does so first, so that work that is queued has its event.
+        let prepared = self.refuse_capture("enqueue").and_then(|()| GpuEvent::new(&self.device));
+        let event = match prepared {
+            Ok(event) => event,
+            Err(error) => return Err(Refused::new(error, work)),
+        };
+        let boxed = Box::into_raw(Box::new(work));
+        // SAFETY: the stream is alive; the driver calls the function once, with the box.
+        let queued = self.device.enter("enqueue").and_then(|_current| unsafe {
+            call!(self.driver(), launch_host(self.raw, run_host_work, boxed.cast()))
+        });
+        if let Err(error) = queued {
+            // SAFETY: the driver refused the work, so nobody else has the box.
+            let work = unsafe { Box::from_raw(boxed) };
+            return Err(Refused::new(error, *work));
+        }
+        if event.record(self).is_err() {
+            // A stream that takes work and no event has lost its device, and answers so from now on.
+            event.give_up();
+        }
+        Ok(event)
+    }
+
+    pub(super) fn wait_for(&self, event: &GpuEvent) -> Result<()> {
+        let _current = self.device.enter("stream_wait")?;
+        // SAFETY: stream and event are alive.
+        unsafe { call!(self.driver(), stream_wait_event(self.raw, event.raw(), 0)) }
+    }
+}
+
+impl Drop for GpuStream {
+    fn drop(&mut self) {
+        // What is queued may use what goes with the stream's owner; of an adopted stream, only what was made here.
+        if self.adopted.is_none() || self.lists.is_used() {
+            let _ = self.synchronize();
+        }
+        // SAFETY: the stream has passed, or its device is lost and reads nothing any more.
+        unsafe { self.lists.free() };
+        if self.adopted.is_some() {
+            return;
+        }
+        let Ok(_current) = self.device.enter("destroy_stream") else { return };
+        let _outside = OutsideCaptures::new(self.driver());
+        // SAFETY: the stream was made here and goes now.
+        let _ = unsafe { call!(self.driver(), stream_destroy(self.raw)) };
+    }
+}

@@ -1,0 +1,213 @@
+//! Tapes where a call computes.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use super::Call;
+use crate::backend::{AnyBackend, Backend, CopyRange, Vendor, available};
+use crate::error::{Error, Result};
+use crate::pointer::{MemoryKind, PointerInfo};
+use crate::tape::{Offsets, TapeView};
+
+/// A tape that the executor reaches: its bytes, and 64-bit offsets.
+///
+/// What was reachable is used where it is, and borrowed as long as this; what was not was copied into the call's arena.
+/// A device's work that reads it is to be queued on the executor's stream before the call ends, and has to have passed
+/// before what was borrowed goes.
+#[derive(Debug, Clone, Copy)]
+pub struct StagedTape<'t> {
+    bytes: *const u8,
+    byte_len: usize,
+    offsets: *const u64,
+    len: usize,
+    copied_bytes: usize,
+    _tape: PhantomData<&'t [u8]>,
+}
+
+// SAFETY: a staged tape offers addresses alone; using them is the unsafe part.
+unsafe impl Send for StagedTape<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for StagedTape<'_> {}
+
+impl StagedTape<'_> {
+    /// The bytes' address where the executor computes.
+    #[must_use]
+    pub fn bytes_ptr(&self) -> *const u8 {
+        self.bytes
+    }
+
+    /// How many bytes there are.
+    #[must_use]
+    pub fn byte_len(&self) -> usize {
+        self.byte_len
+    }
+
+    /// The address of the offsets where the executor computes: one more than there are items, or none for no items. They
+    /// were checked on the host, and count bytes from [`bytes_ptr`](Self::bytes_ptr).
+    #[must_use]
+    pub fn offsets_ptr(&self) -> *const u64 {
+        self.offsets
+    }
+
+    /// How many items there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many bytes were copied to bring the tape here, offsets included; none where all of it was reachable.
+    #[must_use]
+    pub fn copied_bytes(&self) -> usize {
+        self.copied_bytes
+    }
+}
+
+impl Call {
+    /// Brings a tape to where the call computes, and copies nothing that is reachable there: on the host all host memory;
+    /// on a device its own memory, managed and pinned memory, and pageable memory where the device reaches that. Offsets
+    /// that are not 64 bits wide are copied as such. Copies are queued in the stream's order, and the tape's host memory
+    /// is free again when this returns, but for what is used where it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`output`](Self::output); what [`classify_range`](Self::classify_range) says of the pointers;
+    /// [`Error::Driver`].
+    pub fn stage<'t>(&self, tape: &TapeView<'t>) -> Result<StagedTape<'t>> {
+        let mut copied_bytes = 0;
+        // SAFETY: the tape's constructors had its memory lent for `'t`.
+        let info = match tape.info() {
+            Some(info) => info,
+            None => unsafe { self.info_of(tape.as_ptr(), tape.byte_len()) }?,
+        };
+        // SAFETY: as above, `byte_len` bytes of it.
+        let bytes = unsafe {
+            self.bring(tape.as_ptr(), tape.byte_len(), &info, align_of::<u8>(), &mut copied_bytes)
+        }?;
+        let offsets = self.stage_offsets(tape.offsets(), &mut copied_bytes)?;
+        let (byte_len, len) = (tape.byte_len(), tape.len());
+        Ok(StagedTape { bytes, byte_len, offsets, len, copied_bytes, _tape: PhantomData })
+    }
+
+    fn stage_offsets(&self, offsets: Offsets<'_>, copied_bytes: &mut usize) -> Result<*const u64> {
+        let words = offsets.as_words();
+        let bytes: &[u8] = bytemuck::cast_slice(&words);
+        let info = match words {
+            // SAFETY: the offsets are the tape's, live and not written.
+            Cow::Borrowed(_) => unsafe { self.info_of(bytes.as_ptr(), bytes.len()) }?,
+            Cow::Owned(_) => PointerInfo::UNREGISTERED,
+        };
+        let is_temporary = matches!(words, Cow::Owned(_));
+        if is_temporary && !bytes.is_empty() {
+            // SAFETY: the words are live until this returns.
+            let copied = unsafe { self.copy_in(bytes.as_ptr(), bytes.len(), &info, copied_bytes) }?;
+            return Ok(copied.as_ptr().cast_const().cast());
+        }
+        // SAFETY: as above.
+        let offsets =
+            unsafe { self.bring(bytes.as_ptr(), bytes.len(), &info, align_of::<u64>(), copied_bytes) }?;
+        Ok(offsets.cast())
+    }
+
+    /// What a span of host memory is to a device: pinned, perhaps.
+    ///
+    /// # Safety
+    ///
+    /// As [`classify_range`](Self::classify_range).
+    unsafe fn info_of(&self, pointer: *const u8, bytes: usize) -> Result<PointerInfo> {
+        if self.executor().is_none() {
+            return Ok(PointerInfo::UNREGISTERED);
+        }
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.classify_range(pointer, bytes) }
+    }
+
+    /// The address of the bytes where the call computes, copied there if need be.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are live and not written until the stream has passed; `info` is what the driver says of them.
+    unsafe fn bring(
+        &self,
+        pointer: *const u8,
+        bytes: usize,
+        info: &PointerInfo,
+        align: usize,
+        copied_bytes: &mut usize,
+    ) -> Result<*const u8> {
+        if bytes == 0 {
+            return Ok(std::ptr::without_provenance(align));
+        }
+        if info.kind == MemoryKind::Unmapped {
+            return Err(Error::Unmapped { operation: "stage" });
+        }
+        let reaches = match (self.executor(), info.kind) {
+            (None, _) => info.is_host_accessible(),
+            (Some(executor), MemoryKind::Device { ordinal }) => {
+                info.vendor == Some(executor.vendor()) && ordinal == executor.ordinal()
+            }
+            (Some(executor), MemoryKind::PinnedHost | MemoryKind::Managed { .. }) => {
+                info.vendor == Some(executor.vendor())
+            }
+            (Some(executor), _) => executor.device()?.reaches_pageable_memory,
+        };
+        if reaches {
+            return Ok(pointer);
+        }
+        // SAFETY: the caller's promise is the same.
+        Ok(unsafe { self.copy_in(pointer, bytes, info, copied_bytes) }?.as_ptr())
+    }
+
+    /// # Safety
+    ///
+    /// As [`bring`](Self::bring); pageable memory is free again when this returns.
+    unsafe fn copy_in(
+        &self,
+        pointer: *const u8,
+        bytes: usize,
+        info: &PointerInfo,
+        copied_bytes: &mut usize,
+    ) -> Result<NonNull<u8>> {
+        debug_assert!(!pointer.is_null() && bytes != 0);
+        let mut room = self.output::<u8>(bytes)?;
+        *copied_bytes += bytes;
+        let destination = match self.executor() {
+            Some(_) => room.device_ptr()?,
+            None => room.as_mut_slice()?.as_mut_ptr(),
+        };
+        let range = CopyRange { destination, source: pointer, bytes };
+        match (self.stream(), info.vendor.filter(|_| !info.is_host_accessible())) {
+            // SAFETY: the room was just taken, and the rest is the caller's promise. The driver has read pageable memory
+            // when it returns, and pinned memory that some other vendor's driver has made is pageable to it.
+            (Some(stream), _) => unsafe { self.core().source.backend.transfer(Some(stream), range) }?,
+            // SAFETY: as above.
+            (None, Some(vendor)) => unsafe { to_the_host(vendor, info, range) }?,
+            // SAFETY: as above; both ends are the host's.
+            (None, None) => unsafe { destination.copy_from_nonoverlapping(pointer, bytes) },
+        }
+        NonNull::new(destination).ok_or(Error::HostMemory { operation: "stage" })
+        // The room stays taken until the arena is rewound.
+    }
+}
+
+/// Copies from a device's memory to the host's, on a stream made for it.
+///
+/// # Safety
+///
+/// As [`Backend::transfer`].
+unsafe fn to_the_host(vendor: Vendor, info: &PointerInfo, range: CopyRange) -> Result<()> {
+    debug_assert!(info.ordinal().is_some());
+    let of_vendor = |backend: &AnyBackend| backend.vendor() == vendor;
+    let unavailable = || Error::Unavailable { vendor, detail: "its driver is gone".into() };
+    let backend = available()?.find(of_vendor).ok_or_else(unavailable)?;
+    let stream = backend.create_stream(info.ordinal().unwrap_or(0))?;
+    // SAFETY: the caller's promise is the same, and holds until the stream has passed: it does below.
+    unsafe { backend.transfer(Some(&stream), range) }?;
+    backend.synchronize(&stream)
+}

@@ -1,0 +1,40 @@
+//! What an executor of a GPU offers beside calls: its context, and kernels of the user's own.
+
+#[cfg(feature = "cuda")]
+mod kernel;
+
+#[cfg(feature = "cuda")]
+pub use self::kernel::{Kernel, LaunchShape};
+use super::Executor;
+#[cfg(feature = "cuda")]
+use crate::backend::StreamKind;
+use crate::error::Result;
+
+impl Executor {
+    /// Makes sure that kernels here reach the memory of `other`'s device.
+    pub(crate) fn reach(&self, other: &Self) -> Result<()> {
+        #[cfg(feature = "cuda")]
+        if let (StreamKind::Gpu(stream), StreamKind::Gpu(peer)) = (&self.as_stream().0, &other.as_stream().0)
+        {
+            return stream.device().reach(peer.device());
+        }
+        let _ = other;
+        Ok(())
+    }
+
+    /// Runs `work` with the executor's context current on this thread, for launches and libraries of the user's own, and
+    /// makes current afterwards what was so before, by a panic too. On the host it just runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`](crate::Error::Driver), and in a forked child
+    /// [`Error::Unavailable`](crate::Error::Unavailable); `work` has not run then.
+    pub fn with_current<R>(&self, work: impl FnOnce() -> R) -> Result<R> {
+        #[cfg(feature = "cuda")]
+        if let StreamKind::Gpu(stream) = &self.as_stream().0 {
+            let _current = stream.device().enter("with_current")?;
+            return Ok(work());
+        }
+        Ok(work())
+    }
+}
