@@ -139,7 +139,7 @@ impl State {
         }
         if capture.origin != stream {
             capture.invalidated = true;
-            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+            return Err(Status::STREAM_CAPTURE_UNMATCHED);
         }
         let capture = self.drop_capture(id);
         if capture.invalidated {
@@ -228,6 +228,7 @@ impl State {
                 Err(Status::STREAM_CAPTURE_MERGE)
             }
             (Mark::Captured(id, clock), _) => {
+                // Recorded in a capture that has ended: it is of no use any more.
                 let capture = self.captures.get_mut(&id).ok_or(Status::INVALID_VALUE)?;
                 if capture.invalidated {
                     return Err(Status::STREAM_CAPTURE_INVALIDATED);
@@ -247,9 +248,7 @@ impl State {
     pub(crate) fn ask(&mut self, event: u64) -> Result<Option<Point>> {
         match self.events[&event].mark.clone() {
             Mark::Captured(id, _) => {
-                if let Some(capture) = self.captures.get_mut(&id) {
-                    capture.invalidated = true;
-                }
+                self.captures.get_mut(&id).ok_or(Status::INVALID_VALUE)?.invalidated = true;
                 Err(Status::CAPTURED_EVENT)
             }
             mark => {

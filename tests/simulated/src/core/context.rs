@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::status::{Result, Status};
-use super::{Locked, State, sleep, wake};
+use super::stream::wait_for_context;
+use super::{Locked, State, wake};
 
 pub(crate) struct Context {
     pub ordinal: i32,
@@ -46,8 +47,10 @@ impl State {
         Ok(context)
     }
 
+    /// The current context's ordinal, even of one that is broken.
     pub(crate) fn current_ordinal(&self) -> Result<i32> {
-        Ok(self.contexts[&self.current()?].ordinal)
+        let context = top().ok_or(Status::INVALID_CONTEXT)?;
+        Ok(self.contexts.get(&context).ok_or(Status::CONTEXT_IS_DESTROYED)?.ordinal)
     }
 
     /// That a context exists and nothing broke it.
@@ -69,9 +72,6 @@ impl State {
 
     pub(crate) fn retain(&mut self, ordinal: i32) -> Result<u64> {
         let ordinal = self.ordinal(ordinal)?;
-        if self.lost.contains(&ordinal) {
-            return Err(Status::LAUNCH_FAILED);
-        }
         let primary = &mut self.primaries[ordinal as usize];
         let handle = primary.handle;
         primary.retained += 1;
@@ -99,10 +99,7 @@ impl State {
 
 /// Ends a context when its queued work has ended, with all that it owns.
 pub(crate) fn destroy(mut state: Locked, context: u64) -> Locked {
-    state.demand_context(context);
-    while state.streams.values().any(|stream| stream.context == context && stream.completed < stream.queued) {
-        state = sleep(state, None);
-    }
+    state = wait_for_context(state, context);
     state.contexts.remove(&context);
     // The worker of a stream that is not there any more ends.
     state.streams.retain(|_, stream| stream.context != context);

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_void};
 
+use super::settings::Settings;
 use super::status::{Result, Status};
 
 const MAX_PARAMETERS: usize = 16;
@@ -109,6 +110,12 @@ impl Launch {
     }
 }
 
+/// Two numbers around a point.
+fn numbers(text: &str, between: char) -> Option<(i32, i32)> {
+    let (first, second) = text.trim().split_once(between)?;
+    Some((first.parse().ok()?, second.parse().ok()?))
+}
+
 /// What was loaded.
 pub(crate) struct Module {
     pub context: u64,
@@ -122,12 +129,7 @@ impl Module {
     /// # Safety
     ///
     /// It is text that ends with a zero byte, or a whole ELF file.
-    pub(crate) unsafe fn load(
-        image: *const u8,
-        context: u64,
-        capability: (i32, i32),
-        machine_code: bool,
-    ) -> Result<Module> {
+    pub(crate) unsafe fn load(image: *const u8, context: u64, settings: &Settings) -> Result<Module> {
         if image.is_null() {
             return Err(Status::INVALID_VALUE);
         }
@@ -144,7 +146,7 @@ impl Module {
             // Newer files have the architecture in the second byte, and say so by their ABI's version.
             let architecture = if header[8] >= 8 { flags >> 8 & 0xff } else { flags & 0xff };
             let (major, minor) = (architecture as i32 / 10, architecture as i32 % 10);
-            if !machine_code || major != capability.0 || minor > capability.1 {
+            if !settings.machine_code || major != settings.capability.0 || minor > settings.capability.1 {
                 return Err(Status::NO_BINARY_FOR_GPU);
             }
             return Ok(Module { context, text: None });
@@ -154,8 +156,20 @@ impl Module {
         let text = text.to_str().map_err(|_| Status::INVALID_IMAGE)?;
         let mut lines =
             text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
-        if !lines.next().is_some_and(|line| line.starts_with(".version")) {
-            return Err(Status::INVALID_IMAGE);
+        let version =
+            lines.next().and_then(|line| line.strip_prefix(".version")).ok_or(Status::INVALID_IMAGE)?;
+        // CUDA 12.0 came with PTX 8.0, and 13.0 with 9.0.
+        let known = (settings.version / 1000 - 4, settings.version % 1000 / 10);
+        let version = numbers(version, '.').ok_or(Status::INVALID_PTX)?;
+        if version > known {
+            return Err(Status::UNSUPPORTED_PTX_VERSION);
+        }
+        let target = lines.next().and_then(|line| line.strip_prefix(".target")).ok_or(Status::INVALID_PTX)?;
+        let architecture = target.trim().strip_prefix("sm_").unwrap_or_default();
+        let digits = architecture.trim_end_matches(|end: char| !end.is_ascii_digit());
+        let (major, minor) = settings.capability;
+        if digits.parse::<i32>().map_or(true, |architecture| architecture > major * 10 + minor) {
+            return Err(Status::INVALID_PTX);
         }
         Ok(Module { context, text: Some(text.to_owned()) })
     }

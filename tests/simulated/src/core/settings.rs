@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     /// Whether images that are machine code load at all.
     pub machine_code: bool,
     pub peers: bool,
+    /// Freeing memory waits for the context's queued work, as the driver does and as nobody should rely on.
+    pub free_waits: bool,
     /// Queued work runs as late as possible.
     pub late: bool,
     /// So many questions are answered "not ready" before late work runs.
@@ -35,6 +37,7 @@ impl Settings {
             capability: (9, 0),
             machine_code: true,
             peers: true,
+            free_waits: false,
             late: false,
             late_queries: 3,
             patience: Some(Duration::from_millis(200)),
@@ -47,6 +50,7 @@ impl Settings {
             "CAPABILITY",
             "CUBIN",
             "PEER",
+            "FREE_WAITS",
             "LATE",
             "LATE_QUERIES",
             "LATE_MS",
@@ -78,6 +82,7 @@ impl Settings {
             }),
             "CUBIN" => switch(&mut self.machine_code, value),
             "PEER" => switch(&mut self.peers, value),
+            "FREE_WAITS" => switch(&mut self.free_waits, value),
             "LATE" => switch(&mut self.late, value),
             "LATE_QUERIES" => put(&mut self.late_queries, value),
             "LATE_MS" => {

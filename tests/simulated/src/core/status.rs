@@ -31,6 +31,8 @@ statuses! {
     INVALID_IMAGE = 200, "device kernel image is invalid";
     INVALID_CONTEXT = 201, "invalid device context";
     NO_BINARY_FOR_GPU = 209, "no kernel image is available for execution on the device";
+    INVALID_PTX = 218, "a PTX JIT compilation failed";
+    UNSUPPORTED_PTX_VERSION = 222, "the provided PTX was compiled with an unsupported toolchain";
     PEER_ACCESS_UNSUPPORTED = 217, "peer access is not supported between these two devices";
     ILLEGAL_STATE = 401, "the operation cannot be performed in the present state";
     INVALID_HANDLE = 400, "invalid resource handle";
@@ -47,6 +49,7 @@ statuses! {
     STREAM_CAPTURE_UNSUPPORTED = 900, "operation not permitted when stream is capturing";
     STREAM_CAPTURE_INVALIDATED = 901, "operation failed due to a previous error during capture";
     STREAM_CAPTURE_MERGE = 902, "operation would have resulted in a merge of separate capture sequences";
+    STREAM_CAPTURE_UNMATCHED = 903, "the capture was not initiated in this stream";
     STREAM_CAPTURE_UNJOINED = 904, "capturing stream has unjoined work";
     STREAM_CAPTURE_ISOLATION = 905, "dependency created on uncaptured work in another stream";
     STREAM_CAPTURE_IMPLICIT = 906, "operation would make the legacy stream depend on a capturing blocking stream";

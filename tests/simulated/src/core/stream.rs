@@ -84,7 +84,7 @@ impl State {
             self.nameless.insert((context, thread), stream);
             return Ok(stream);
         }
-        self.current()?;
+        // A handle says its context, and none has to be current.
         let stream = self.streams.get(&handle).filter(|stream| stream.named && !stream.destroyed);
         let context = stream.ok_or(Status::INVALID_HANDLE)?.context;
         self.whole(context)?;
@@ -144,18 +144,12 @@ impl State {
 
     /// Lets late work run up to a point.
     pub(crate) fn demand(&mut self, (stream, count): Point) {
-        if let Some(stream) = self.streams.get_mut(&stream) {
-            if stream.demanded < count {
-                stream.demanded = count;
-                wake();
-            }
+        if let Some(stream) = self.streams.get_mut(&stream)
+            && stream.demanded < count
+        {
+            stream.demanded = count;
+            wake();
         }
-    }
-
-    pub(crate) fn demand_context(&mut self, context: u64) {
-        let streams = self.streams.iter().filter(|(_, stream)| stream.context == context);
-        let points: Vec<Point> = streams.map(|(&id, stream)| (id, stream.queued)).collect();
-        points.into_iter().for_each(|point| self.demand(point));
     }
 
     /// Whether all up to a point has run. Late work runs only for those who ask again.
@@ -191,6 +185,19 @@ pub(crate) fn wait_for(mut state: Locked, point: Point) -> Locked {
     state.demand(point);
     while !state.is_done(point) {
         state = sleep(state, None);
+    }
+    state
+}
+
+/// Waits for all that is queued in a context.
+pub(crate) fn wait_for_context(mut state: Locked, context: u64) -> Locked {
+    let streams = state.streams.iter().filter(|(_, stream)| stream.context == context);
+    let ends: Vec<Point> = streams.map(|(&id, stream)| (id, stream.queued)).collect();
+    for &end in &ends {
+        state.demand(end);
+    }
+    for end in ends {
+        state = wait_for(state, end);
     }
     state
 }

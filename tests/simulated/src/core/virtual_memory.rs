@@ -25,7 +25,7 @@ pub(crate) struct Physical {
 
 impl Memory {
     pub(crate) fn reserve(&mut self, bytes: usize, alignment: usize) -> Result<usize> {
-        if bytes == 0 || bytes % GRANULE != 0 || !(alignment == 0 || alignment.is_power_of_two()) {
+        if bytes == 0 || !bytes.is_multiple_of(GRANULE) || !(alignment == 0 || alignment.is_power_of_two()) {
             return Err(Status::INVALID_VALUE);
         }
         let start = pages::reserve(bytes, alignment.max(GRANULE)).ok_or(Status::OUT_OF_MEMORY)?;
@@ -50,7 +50,7 @@ impl Memory {
     }
 
     pub(crate) fn create(&mut self, ordinal: i32, bytes: usize, handle: u64) -> Result<()> {
-        if bytes == 0 || bytes % GRANULE != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(GRANULE) {
             return Err(Status::INVALID_VALUE);
         }
         self.charge(ordinal, bytes as u64)?;
@@ -84,7 +84,7 @@ impl Memory {
     pub(crate) fn map(&mut self, start: usize, bytes: usize, handle: u64) -> Result<()> {
         let reservation = self.reservation(start).ok_or(Status::INVALID_VALUE)?;
         let end = start.checked_add(bytes).ok_or(Status::INVALID_VALUE)?;
-        let fits = end <= reservation.start + reservation.bytes && start % GRANULE == 0;
+        let fits = end <= reservation.start + reservation.bytes && start.is_multiple_of(GRANULE);
         let occupied = self
             .allocations
             .range(..end)

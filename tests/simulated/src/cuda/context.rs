@@ -5,7 +5,6 @@ use std::ffi::c_int;
 use super::{Handle, handle, number, write};
 use crate::core::context::{self, pop, push, top};
 use crate::core::status::Status;
-use crate::core::stream::Point;
 use crate::core::{enter, stream};
 
 #[unsafe(no_mangle)]
@@ -105,12 +104,7 @@ pub unsafe extern "C" fn cuCtxSynchronize() -> u32 {
     enter("cuCtxSynchronize", |mut state| {
         let context = state.current()?;
         state.context_not_capturing(context)?;
-        let streams = state.streams.iter().filter(|(_, stream)| stream.context == context);
-        let ends: Vec<Point> = streams.map(|(&id, stream)| (id, stream.queued)).collect();
-        for end in ends {
-            state = stream::wait_for(state, end);
-        }
-        state.whole(context)
+        stream::wait_for_context(state, context).whole(context)
     })
 }
 

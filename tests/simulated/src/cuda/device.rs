@@ -110,8 +110,7 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: u32,
             76 => settings.capability.1,
             78 | 83 | 89 | 91 | 99 => 1, // priorities, managed memory, also concurrently, registered memory (pointer, at all)
             102 | 115 => 1,              // virtual memory, pools
-            0 => return Err(Status::INVALID_VALUE),
-            ..=148 => 0,
+            other if other != 0 && other <= 148 => 0,
             _ => return Err(Status::INVALID_VALUE),
         };
         unsafe { write(value, answer) }

@@ -7,7 +7,6 @@ use crate::core::{State, enter};
 
 /// The event that a handle means, which has to be there and of a whole context.
 fn event(state: &State, event: Handle) -> Result<u64> {
-    state.current()?;
     let found = state.events.get(&number(event)).ok_or(Status::INVALID_HANDLE)?;
     state.whole(found.context)?;
     Ok(number(event))

@@ -6,11 +6,12 @@ use super::{Handle, number, write};
 use crate::core::memory::Kind;
 use crate::core::status::{Result, Status};
 use crate::core::work::Work;
-use crate::core::{Locked, enter};
+use crate::core::{Locked, enter, stream};
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32 {
     enter("cuMemGetInfo_v2", |state| {
+        state.current()?;
         let used = state.memory.used[state.current_ordinal()? as usize];
         unsafe {
             write(free, (state.memory.capacity - used) as usize)?;
@@ -27,13 +28,20 @@ fn allocate(mut state: Locked, kind: Kind, bytes: usize) -> Result<usize> {
     state.memory.allocate(kind, bytes, ordinal, context)
 }
 
+/// Frees without waiting for queued work, unless the settings say so.
 fn free(mut state: Locked, start: usize, kinds: &[Kind]) -> Result<()> {
-    state.current()?;
     state.unsafe_in_captures()?;
+    if start == 0 {
+        return Ok(());
+    }
     if let Some(owner) =
         state.memory.find(start).map(|allocation| allocation.context).filter(|&owner| owner != 0)
     {
         state.whole(owner)?;
+        if state.settings.free_waits {
+            state = stream::wait_for_context(state, owner);
+            state.whole(owner)?;
+        }
     }
     state.memory.free(start, kinds)
 }
@@ -67,6 +75,7 @@ pub unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream
         if state.is_capturing(stream) {
             return Err(Status::NOT_SUPPORTED);
         }
+        state.unsafe_in_captures()?;
         let ordinal = state.contexts[&state.streams[&stream].context].ordinal;
         unsafe { write(address, state.memory.allocate(Kind::Pool, bytes, ordinal, 0)? as u64) }
     })
@@ -83,6 +92,7 @@ pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: Handle) -> u32 {
         if state.is_capturing(stream) {
             return Err(Status::NOT_SUPPORTED);
         }
+        state.unsafe_in_captures()?;
         state.submit(stream, Work::Free(start)).map(|_| ())
     })
 }
@@ -93,6 +103,10 @@ pub unsafe extern "C" fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize,
         // Portable, mapped, write-combined.
         if flags & !7 != 0 {
             return Err(Status::INVALID_VALUE);
+        }
+        if bytes == 0 {
+            state.current()?;
+            return unsafe { write(address, std::ptr::null_mut()) };
         }
         unsafe { write(address, allocate(state, Kind::Pinned, bytes)? as *mut c_void) }
     })
@@ -136,7 +150,6 @@ pub unsafe extern "C" fn cuMemHostRegister_v2(address: *mut c_void, bytes: usize
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuMemHostUnregister(address: *mut c_void) -> u32 {
     enter("cuMemHostUnregister", |mut state| {
-        state.current()?;
         state.unsafe_in_captures()?;
         state.memory.free(address.addr(), &[Kind::Registered]).map_err(|_| Status::HOST_MEMORY_NOT_REGISTERED)
     })
@@ -146,7 +159,7 @@ pub unsafe extern "C" fn cuMemHostUnregister(address: *mut c_void) -> u32 {
 pub unsafe extern "C" fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> u32 {
     enter("cuMemGetAddressRange_v2", |state| {
         state.current()?;
-        let found = state.memory.find(address as usize).filter(|found| found.kind != Kind::Managed);
+        let found = state.memory.find(address as usize).filter(|found| found.reachable());
         let found = found.ok_or(Status::NOT_FOUND)?;
         unsafe {
             if !base.is_null() {

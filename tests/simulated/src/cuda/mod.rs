@@ -7,16 +7,18 @@ mod event;
 mod graph;
 mod memory;
 mod module;
+#[cfg(not(feature = "missing-symbols"))]
+mod optional;
 mod pointer;
 mod stream;
 mod virtual_memory;
 
-#[cfg(test)]
+// The tests need every function.
+#[cfg(all(test, not(any(feature = "missing-symbols", feature = "missing-required"))))]
 pub(crate) use self::{
-    context::*, copy::*, device::*, event::*, graph::*, memory::*, module::*, pointer::*, stream::*,
+    context::*, copy::*, device::*, event::*, graph::*, memory::*, module::*, optional::*, pointer::*,
+    stream::*, virtual_memory::*,
 };
-#[cfg(test)]
-pub(crate) use virtual_memory::*;
 
 use std::ffi::c_void;
 

@@ -14,10 +14,8 @@ const MAX_THREADS: u64 = 64;
 
 unsafe fn load(mut state: Locked, module: *mut Handle, image: *const c_void) -> Result<()> {
     let context = state.current()?;
-    state.unsafe_in_captures()?;
-    let (capability, machine_code) = (state.settings.capability, state.settings.machine_code);
     // SAFETY: by the caller's promise.
-    let loaded = unsafe { Module::load(image.cast(), context, capability, machine_code) }?;
+    let loaded = unsafe { Module::load(image.cast(), context, &state.settings) }?;
     let id = state.handle();
     unsafe { write(module, handle(id)) }?;
     state.modules.insert(id, loaded);
@@ -44,7 +42,7 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuModuleUnload(module: Handle) -> u32 {
     enter("cuModuleUnload", |mut state| {
-        state.current()?;
+        state.unsafe_in_captures()?;
         let module = number(module);
         let owner = state.modules.get(&module).ok_or(Status::INVALID_HANDLE)?.context;
         state.whole(owner)?;
@@ -61,7 +59,6 @@ pub unsafe extern "C" fn cuModuleGetFunction(
     name: *const c_char,
 ) -> u32 {
     enter("cuModuleGetFunction", |mut state| {
-        state.current()?;
         if name.is_null() {
             return Err(Status::INVALID_VALUE);
         }
@@ -69,6 +66,9 @@ pub unsafe extern "C" fn cuModuleGetFunction(
         let found = state.modules.get(&module).ok_or(Status::INVALID_HANDLE)?;
         // SAFETY: the caller's C string.
         let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Status::NOT_FOUND)?;
+        if name.is_empty() {
+            return Err(Status::INVALID_VALUE);
+        }
         let (context, kernel) = (found.context, found.kernel(name)?);
         let id = state.handle();
         state.functions.insert(id, (module, context, kernel));
@@ -80,7 +80,6 @@ pub unsafe extern "C" fn cuModuleGetFunction(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: u32, function: Handle) -> u32 {
     enter("cuFuncGetAttribute", |state| {
-        state.current()?;
         if !state.functions.contains_key(&number(function)) {
             return Err(Status::INVALID_HANDLE);
         }
@@ -112,11 +111,10 @@ pub unsafe extern "C" fn cuLaunchKernel(
     extra: *mut *mut c_void,
 ) -> u32 {
     enter("cuLaunchKernel", |mut state| {
-        let current = state.current()?;
         let stream = state.stream(number(stream))?;
         let &(_, owner, kernel) = state.functions.get(&number(function)).ok_or(Status::INVALID_HANDLE)?;
-        // A launch is of one context: the function's, the stream's and the current one.
-        if owner != current || state.streams[&stream].context != current {
+        // A launch is of one context.
+        if owner != state.streams[&stream].context {
             return Err(Status::INVALID_HANDLE);
         }
         let blocks = [blocks_x, blocks_y, blocks_z];

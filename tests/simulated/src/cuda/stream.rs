@@ -3,10 +3,9 @@
 use std::ffi::{c_int, c_void};
 
 use super::{Handle, handle, number, write};
-use crate::core::capture::Mode;
 use crate::core::status::Status;
 use crate::core::work::Work;
-use crate::core::{capture, enter, stream};
+use crate::core::{enter, stream};
 
 const NON_BLOCKING: u32 = 1;
 
@@ -54,6 +53,7 @@ pub unsafe extern "C" fn cuStreamSynchronize(stream: Handle) -> u32 {
     enter("cuStreamSynchronize", |mut state| {
         let stream = state.stream(number(stream))?;
         state.not_capturing(stream)?;
+        state.unsafe_in_captures()?;
         let (context, end) = (state.streams[&stream].context, state.end_of(stream));
         stream::wait_for(state, end).whole(context)
     })
@@ -64,6 +64,7 @@ pub unsafe extern "C" fn cuStreamQuery(stream: Handle) -> u32 {
     enter("cuStreamQuery", |mut state| {
         let stream = state.stream(number(stream))?;
         state.not_capturing(stream)?;
+        state.unsafe_in_captures()?;
         let end = state.end_of(stream);
         state.query(end)
     })
@@ -80,37 +81,6 @@ pub unsafe extern "C" fn cuStreamWaitEvent(stream: Handle, event: Handle, flags:
             return Err(Status::INVALID_VALUE);
         }
         state.wait_for_event(stream, number(event))
-    })
-}
-
-#[cfg(not(feature = "missing-symbols"))]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamGetCtx(stream: Handle, context: *mut Handle) -> u32 {
-    enter("cuStreamGetCtx", |mut state| {
-        let stream = state.stream(number(stream))?;
-        unsafe { write(context, handle(state.streams[&stream].context)) }
-    })
-}
-
-#[cfg(not(feature = "missing-symbols"))]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuStreamIsCapturing(stream: Handle, status: *mut u32) -> u32 {
-    enter("cuStreamIsCapturing", |mut state| {
-        let stream = state.stream(number(stream))?;
-        unsafe { write(status, state.capture_status(stream)?) }
-    })
-}
-
-#[cfg(not(feature = "missing-symbols"))]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32 {
-    enter("cuThreadExchangeStreamCaptureMode", |_| {
-        if mode.is_null() {
-            return Err(Status::INVALID_VALUE);
-        }
-        // SAFETY: the caller's, and not null.
-        let wanted = Mode::from_number(unsafe { mode.read() })?;
-        unsafe { write(mode, capture::exchange(wanted) as u32) }
     })
 }
 

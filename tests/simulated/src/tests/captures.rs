@@ -63,6 +63,12 @@ fn a_graph_runs_what_was_captured_on_two_streams() {
         assert_eq!(cuStreamWaitEvent(second, fork, 0), 0);
         assert_eq!(cuMemsetD8Async(memory, 1, 64, second), 0);
         assert_eq!(end(first), (904, null()));
+        assert_eq!([cuEventQuery(fork), cuStreamWaitEvent(second, fork, 0)], [1; 2], "it never happened");
+        begin(first, RELAXED);
+        assert_eq!(cuEventRecord(fork, first), 0);
+        assert_eq!(cuStreamWaitEvent(second, fork, 0), 0);
+        assert_eq!(end(second), (903, null()));
+        assert_eq!(end(first), (901, null()));
         assert_eq!(end(first), (401, null()));
     }
 }
@@ -84,8 +90,14 @@ fn unsafe_calls_fail_and_invalidate() {
         }
         assert_eq!(end(stream), (901, null()));
     }
-    let calls: [(&str, u32, &dyn Fn() -> u32); 7] = unsafe {
+    let (other, unrelated) = (super::stream(1), event());
+    let calls: [(&str, u32, &dyn Fn() -> u32); 12] = unsafe {
         [
+            ("cuStreamQuery of another", 900, &|| cuStreamQuery(other)),
+            ("cuStreamSynchronize of another", 900, &|| cuStreamSynchronize(other)),
+            ("cuEventQuery of another", 900, &|| cuEventQuery(unrelated)),
+            ("cuEventSynchronize of another", 900, &|| cuEventSynchronize(unrelated)),
+            ("cuMemAllocAsync on another", 900, &|| cuMemAllocAsync(&mut 0, 64, other)),
             ("cuStreamSynchronize", 900, &|| cuStreamSynchronize(stream)),
             ("cuStreamQuery", 900, &|| cuStreamQuery(stream)),
             ("cuCtxSynchronize", 900, &|| cuCtxSynchronize()),
@@ -109,6 +121,8 @@ fn unsafe_calls_fail_and_invalidate() {
         let mut place = (&raw mut kind).cast();
         assert_eq!(cuPointerGetAttributes(1, &2, &mut place, memory), 0);
         assert_eq!(cuPointerGetAttribute(place, 2, memory), 0);
+        assert_eq!(cuMemsetD8Async(memory, 1, 64, other), 0);
+        assert_eq!(cuEventRecord(unrelated, other), 0);
     }
     let (status, graph) = end(stream);
     assert_eq!(status, 0);

@@ -52,6 +52,11 @@ fn images_are_checked() {
     let load = |module: &mut Handle, image: &[u8]| unsafe { cuModuleLoadData(module, image.as_ptr().cast()) };
     assert_eq!(load(&mut module, b"garbage\0"), 200);
     assert_eq!(load(&mut module, b"\0"), 200);
+    assert_eq!(load(&mut module, b".version 9.1\n.target sm_90\n\0"), 222);
+    assert_eq!(load(&mut module, b".version 9.0\n.target sm_90a\n\0"), 0);
+    assert_eq!(load(&mut module, b".version 9.0\n.target sm_100\n\0"), 218);
+    set("VERSION", "12000");
+    assert_eq!(load(&mut module, b".version 9.0\n.target sm_90\n\0"), 222);
     let mut machine_code = [0_u8; 64];
     machine_code[..5].copy_from_slice(b"\x7fELF\x02");
     assert_eq!(load(&mut module, &machine_code), 200);

@@ -23,6 +23,7 @@ fn memory_runs_out_and_comes_back() {
         assert_eq!((cuCtxPopCurrent_v2(&mut popped), popped), (0, other));
         assert_eq!(cuMemFree_v2(first + 512), 1);
         assert_eq!(cuMemFree_v2(first), 0);
+        assert_eq!([cuMemFree_v2(0), cuMemFreeHost(null())], [0; 2]);
         assert_eq!(cuMemGetInfo_v2(&mut free, &mut total), 0);
     }
     assert_eq!(free, 1 << 30);
@@ -75,6 +76,20 @@ fn copies_reach_peers_and_freed_memory_breaks_the_context() {
         assert_eq!(cuCtxPopCurrent_v2(&mut popped), 0);
         assert_eq!(cuCtxSynchronize(), 0, "and the other ordinal whole");
     }
+}
+
+#[test]
+fn freeing_waits_where_that_is_asked_for() {
+    let _turn = turn();
+    set("FREE_WAITS", "1");
+    let (stream, memory, host) = (stream(1), device_memory(64), pinned(64));
+    occupy(stream);
+    unsafe {
+        assert_eq!(cuMemcpyAsync(host as u64, memory, 64, stream), 0);
+        assert_eq!(cuMemFree_v2(memory), 0);
+        assert_eq!(cuStreamSynchronize(stream), 0);
+    }
+    set("FREE_WAITS", "0");
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn late_work_waits_for_whoever_waits_for_it() {
 #[test]
 fn handles_end() {
     let turn = turn();
-    let (stream, event) = (stream(0), event());
+    let (stream, named, event) = (stream(0), stream(0), event());
     occupy(stream);
     unsafe {
         assert_eq!(cuStreamDestroy_v2(stream), 0);
@@ -150,6 +150,8 @@ fn handles_end() {
         assert_eq!(cuCtxPopCurrent_v2(&mut popped), 201);
         let mut address = 0;
         assert_eq!(cuMemAlloc_v2(&mut address, 64), 201);
+        assert_eq!(cuStreamSynchronize(null()), 201);
+        assert_eq!(cuStreamSynchronize(named), 0, "a handle says its context");
         assert_eq!(cuCtxSetCurrent(turn.context), 0);
         assert_eq!(cuDevicePrimaryCtxRelease_v2(0), 0);
         assert_eq!(cuMemAlloc_v2(&mut address, 64), 709);
