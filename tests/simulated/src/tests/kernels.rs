@@ -2,9 +2,16 @@
 
 use super::*;
 
-const TEXT: &std::ffi::CStr = c"// made for this test\n.version 7.8\n.target sm_70\n.address_size 64\n\
-.visible .entry device_arena_copy(\n)\n{ret;}\n.visible .entry device_arena_copy_few(\n)\n{ret;}\n\
-.visible .entry device_arena_rewind(\n)\n{ret;}\n.visible .entry unknown_here(\n)\n{ret;}\n";
+/// The shipped text and its last zero byte, and a kernel that nobody has.
+fn text() -> Vec<u8> {
+    let mut text = include_bytes!("../../../../backends/kernels/images/arena.ptx").to_vec();
+    text.extend_from_slice(b"\n.visible .entry unknown_here(\n)\n{ret;}\n\0");
+    text
+}
+
+const CUBIN_80: &[u8] = include_bytes!("../../../../backends/kernels/images/arena.sm_80.cubin");
+const CUBIN_90: &[u8] = include_bytes!("../../../../backends/kernels/images/arena.sm_90.cubin");
+const CUBIN_100: &[u8] = include_bytes!("../../../../backends/kernels/images/arena.sm_100.cubin");
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -27,9 +34,9 @@ fn number_tiles(ranges: &mut [Range], length: usize) -> u64 {
     tiles
 }
 
-fn load(text: &std::ffi::CStr) -> Handle {
+fn load(image: &[u8]) -> Handle {
     let mut module = null();
-    assert_eq!(unsafe { cuModuleLoadData(&mut module, text.as_ptr().cast()) }, 0);
+    assert_eq!(unsafe { cuModuleLoadData(&mut module, image.as_ptr().cast()) }, 0);
     module
 }
 
@@ -60,18 +67,22 @@ fn images_are_checked() {
     let mut machine_code = [0_u8; 64];
     machine_code[..5].copy_from_slice(b"\x7fELF\x02");
     assert_eq!(load(&mut module, &machine_code), 200);
-    machine_code[18] = 190;
-    for (architecture, status) in [(90, 0), (86, 209), (100, 209)] {
-        machine_code[48] = architecture;
-        assert_eq!(load(&mut module, &machine_code), status, "{architecture}");
+    for (capability, statuses) in
+        [("8.0", [0, 209, 209]), ("8.9", [0, 209, 209]), ("9.0", [209, 0, 209]), ("10.3", [209, 209, 0])]
+    {
+        set("CAPABILITY", capability);
+        assert_eq!(
+            [CUBIN_80, CUBIN_90, CUBIN_100].map(|image| load(&mut module, image)),
+            statuses,
+            "{capability}"
+        );
     }
-    machine_code[8] = 8;
-    machine_code[49] = 90;
-    assert_eq!(load(&mut module, &machine_code), 0);
+    set("CAPABILITY", "9.0");
     set("CUBIN", "0");
-    assert_eq!(load(&mut module, &machine_code), 209);
+    assert_eq!(load(&mut module, CUBIN_90), 209);
     set("CUBIN", "1");
-    let module = self::load(TEXT);
+    assert!(!function(self::load(CUBIN_90), c"device_arena_rewind").is_null());
+    let module = self::load(&text());
     let mut found = null();
     unsafe {
         assert_eq!(cuModuleGetFunction(&mut found, module, c"unknown_here".as_ptr()), 500);
@@ -88,7 +99,7 @@ fn images_are_checked() {
 #[test]
 fn the_copy_kernel_moves_ranges() {
     let _turn = turn();
-    let module = load(TEXT);
+    let module = load(&text());
     let stream = stream(1);
     let (from, to, same) = (device_memory(100_000), device_memory(100_000), device_memory(5000));
     let pattern: Vec<u8> = (0..100_000_u32).map(|index| (index * 7 % 251) as u8).collect();
@@ -148,7 +159,7 @@ fn the_copy_kernel_moves_ranges() {
 #[test]
 fn the_rewind_kernel_resets_a_room_and_fills() {
     let _turn = turn();
-    let rewind = function(load(TEXT), c"device_arena_rewind");
+    let rewind = function(load(&text()), c"device_arena_rewind");
     let block = device_memory(100_000);
     let mut list = [Range::default(); 16];
     list[0].fields = [block + 257, 70_000, 0xAB];
@@ -181,7 +192,7 @@ fn a_kernel_out_of_bounds_breaks_its_context() {
     let mut popped = null();
     unsafe { assert_eq!((cuCtxPopCurrent_v2(&mut popped), popped), (0, there)) };
     for allowed in [true, false] {
-        let few = function(load(TEXT), c"device_arena_copy_few");
+        let few = function(load(&text()), c"device_arena_copy_few");
         let near = device_memory(64);
         let (mut count, mut tiles, mut list) = (1_u64, 1_u64, [Range::default(); 64]);
         list[0].fields = [far, near, 64];
@@ -203,7 +214,7 @@ fn a_kernel_out_of_bounds_breaks_its_context() {
         }
         open(0);
     }
-    let few = function(load(TEXT), c"device_arena_copy_few");
+    let few = function(load(&text()), c"device_arena_copy_few");
     // The nameless stream is the current context's, and the function another's.
     open(1);
     let (mut count, mut tiles, mut list) = (0_u64, 0_u64, [Range::default(); 64]);
