@@ -1,5 +1,5 @@
-// Runs kernels on the host: a block's threads are threads of the system with real barriers, and blocks follow one
-// another. To add a kernel, include its source and give it a line in `KERNELS`.
+// Runs kernels on the host: a block's threads are threads of the system, with real barriers. To add a kernel, include its
+// source and give it a line in `KERNELS`.
 
 #include <condition_variable>
 #include <csetjmp>
@@ -81,7 +81,17 @@ struct Launch {
   device_arena_dim3 threads;
 };
 
-// The threads that run blocks. One launch at a time: `__shared__` is one place in the process.
+// One block's threads: how many have not left it, and how many of them are at its barrier.
+struct Block {
+  uint32_t active, arrived;
+  uint64_t phase;
+};
+
+// The block that a thread is in.
+thread_local Block *own_block = nullptr;
+
+// The threads that run blocks, one launch at a time. A thread goes on to the next block without the others, unless the
+// blocks share memory: each block has a barrier of its own.
 class Grid {
  public:
   bool run(const Launch &launch) {
@@ -91,10 +101,11 @@ class Grid {
     while (threads_ < needed) {
       std::thread(&Grid::serve, this, threads_++).detach();
     }
+    const size_t count = size_t(launch.blocks.x) * launch.blocks.y * launch.blocks.z;
+    blocks_.assign(count, Block{needed, 0, 0});
     launch_ = &launch;
-    size_ = active_ = running_ = needed;
-    arrived_ = 0;
-    faulted_ = stop_ = false;
+    size_ = running_ = needed;
+    faulted_ = false;
     ++number_;
     start_.notify_all();
     done_.wait(lock, [this] { return running_ == 0; });
@@ -105,10 +116,11 @@ class Grid {
   // Threads that have left their block are not waited for.
   void barrier() {
     std::unique_lock<std::mutex> lock(mutex_);
-    ++arrived_;
-    if (arrived_ == active_) return release();
-    const uint64_t phase = phase_;
-    meet_.wait(lock, [&] { return phase_ != phase; });
+    Block &block = *own_block;
+    ++block.arrived;
+    if (block.arrived == block.active) return release(block);
+    const uint64_t phase = block.phase;
+    meet_.wait(lock, [&] { return block.phase != phase; });
   }
 
  private:
@@ -121,57 +133,54 @@ class Grid {
       if (index >= size_) continue;
       const Launch &launch = *launch_;
       lock.unlock();
-      blocks(launch, index);
+      work(launch, index);
       lock.lock();
       if (--running_ == 0) done_.notify_one();
     }
   }
 
-  void blocks(const Launch &launch, uint32_t index) {
+  void work(const Launch &launch, uint32_t index) {
     const device_arena_dim3 dim = launch.threads;
     device_arena_thread = {index % dim.x, index / dim.x % dim.y, index / dim.x / dim.y};
     device_arena_block_dim = dim;
     device_arena_grid_dim = launch.blocks;
+    own_block = blocks_.data();
+    bool going = true;
     for (uint32_t z = 0; z < launch.blocks.z; ++z)
       for (uint32_t y = 0; y < launch.blocks.y; ++y)
         for (uint32_t x = 0; x < launch.blocks.x; ++x) {
           device_arena_block = {x, y, z};
-          const bool whole = guarded([&] { launch.kernel->call(launch.parameters); });
-          if (!leave(whole)) return;
+          const bool whole = !going || guarded([&] { launch.kernel->call(launch.parameters); });
+          // After a fault the other blocks are left as well, since threads may wait for this one there.
+          going = leave(whole, launch.kernel->shares_memory) && going;
+          ++own_block;
         }
   }
 
-  // Ends one thread's part of a block, and waits for the others. Whether there is a next block.
-  bool leave(bool whole) {
+  // Ends one thread's part of a block. Whether the launch is whole so far.
+  bool leave(bool whole, bool together) {
     std::unique_lock<std::mutex> lock(mutex_);
+    Block &block = *own_block;
     if (!whole) faulted_ = true;
-    --active_;
-    if (active_ != 0) {
-      if (arrived_ == active_) release();
-      const uint64_t ended = ended_;
-      end_.wait(lock, [&] { return ended_ != ended; });
-    } else {
-      active_ = size_;
-      // Set where blocks end alone: a thread that wakes late must not see a fault of the block after.
-      stop_ = faulted_;
-      ++ended_;
-      end_.notify_all();
-    }
-    return !stop_;
+    --block.active;
+    if (block.active == block.arrived) release(block);
+    if (together) meet_.wait(lock, [&] { return block.active == 0; });
+    return !faulted_;
   }
 
-  void release() {
-    arrived_ = 0;
-    ++phase_;
+  void release(Block &block) {
+    block.arrived = 0;
+    ++block.phase;
     meet_.notify_all();
   }
 
   std::mutex launches_, mutex_;
-  std::condition_variable start_, meet_, end_, done_;
+  std::condition_variable start_, meet_, done_;
+  std::vector<Block> blocks_;
   const Launch *launch_ = nullptr;
-  uint32_t threads_ = 0, size_ = 0, active_ = 0, arrived_ = 0, running_ = 0;
-  uint64_t number_ = 0, phase_ = 0, ended_ = 0;
-  bool faulted_ = false, stop_ = false;
+  uint32_t threads_ = 0, size_ = 0, running_ = 0;
+  uint64_t number_ = 0;
+  bool faulted_ = false;
 };
 
 // Never destroyed: its threads outlive `main`.

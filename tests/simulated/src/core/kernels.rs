@@ -14,6 +14,7 @@ pub(crate) struct Line {
     parameters: u32,
     sizes: [usize; MAX_PARAMETERS],
     call: *const c_void,
+    shares_memory: bool,
 }
 
 unsafe extern "C" {

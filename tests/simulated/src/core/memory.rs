@@ -47,8 +47,8 @@ pub(crate) struct Allocation {
     pub page_bytes: usize,
     /// Ordinals that may touch it, for virtual memory.
     pub access: BTreeSet<i32>,
-    /// Works that have it open.
-    pub opened: u32,
+    /// The pages that running works have open, each as its start and its end.
+    pub opened: Vec<(usize, usize)>,
     /// What is mapped here, for virtual memory.
     pub physical: u64,
 }
@@ -57,11 +57,6 @@ impl Allocation {
     /// Whether any device may touch it.
     pub(crate) fn reachable(&self) -> bool {
         self.kind != Kind::Virtual || !self.access.is_empty()
-    }
-
-    /// Whether it has any of these bytes.
-    pub(crate) fn meets(&self, address: usize, bytes: usize) -> bool {
-        address < self.start + self.bytes && self.start < address + bytes
     }
 
     pub(crate) fn holds(&self, address: usize, bytes: usize) -> bool {
@@ -81,10 +76,6 @@ pub(crate) struct Memory {
     pub capacity: u64,
     ids: u64,
 }
-
-/// Allocations that a running work may touch.
-#[derive(Default)]
-pub(crate) struct Opened(Vec<(usize, u64)>);
 
 impl Memory {
     pub(crate) fn new(devices: usize, capacity: u64) -> Memory {
@@ -145,7 +136,7 @@ impl Memory {
             page,
             page_bytes,
             access: BTreeSet::new(),
-            opened: 0,
+            opened: Vec::new(),
             physical: 0,
         });
         Ok(start)
@@ -176,7 +167,7 @@ impl Memory {
             page: start,
             page_bytes: 0,
             access: BTreeSet::new(),
-            opened: 0,
+            opened: Vec::new(),
             physical: 0,
         });
         Ok(())
@@ -222,38 +213,6 @@ impl Memory {
         let starts: Vec<_> = owned.map(|allocation| (allocation.start, allocation.kind)).collect();
         for (start, kind) in starts {
             let _ = self.free(start, &[kind]);
-        }
-    }
-
-    /// Opens the device memory that `may` names, until `close`.
-    pub(crate) fn open(&mut self, may: impl Fn(&Allocation) -> bool) -> Opened {
-        let mut opened = Opened::default();
-        for allocation in self.allocations.values_mut().filter(|allocation| allocation.kind.on_device()) {
-            if !may(allocation) {
-                continue;
-            }
-            if allocation.opened == 0 {
-                // SAFETY: the pages are this allocation's.
-                unsafe { pages::protect(allocation.page, allocation.page_bytes, true) };
-            }
-            allocation.opened += 1;
-            opened.0.push((allocation.start, allocation.id));
-        }
-        opened
-    }
-
-    pub(crate) fn close(&mut self, opened: Opened) {
-        for (start, id) in opened.0 {
-            // It may have been freed meanwhile.
-            let Some(allocation) = self.allocations.get_mut(&start).filter(|allocation| allocation.id == id)
-            else {
-                continue;
-            };
-            allocation.opened -= 1;
-            if allocation.opened == 0 {
-                // SAFETY: as above.
-                unsafe { pages::protect(allocation.page, allocation.page_bytes, false) };
-            }
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! One lock keeps all of it. Work runs outside the lock, on one thread a stream.
 
+mod access;
 pub(crate) mod capture;
 pub(crate) mod context;
 pub(crate) mod faults;

@@ -109,7 +109,7 @@ impl Memory {
             page: start,
             page_bytes: bytes,
             access: BTreeSet::new(),
-            opened: 0,
+            opened: Vec::new(),
             physical: handle,
         });
         Ok(())

@@ -37,10 +37,8 @@ pub(crate) enum Work {
 
 /// Runs one work of a context that is whole. The lock is free while it runs.
 pub(crate) fn run(mut state: Locked, context: u64, work: &Work) -> (Locked, Result<()>) {
-    let outside = |mut state: Locked, touched: &[usize], bytes: usize, body: &dyn Fn() -> Result<()>| {
-        let opened = state.memory.open(|allocation| {
-            allocation.reachable() && touched.iter().any(|&address| allocation.meets(address, bytes))
-        });
+    let outside = |mut state: Locked, touched: &[(usize, usize)], body: &dyn Fn() -> Result<()>| {
+        let opened = state.memory.open_ranges(touched);
         drop(state);
         let outcome = body();
         let mut state = lock();
@@ -49,22 +47,18 @@ pub(crate) fn run(mut state: Locked, context: u64, work: &Work) -> (Locked, Resu
     };
     match work {
         Work::Copy { to, from, bytes } => {
-            outside(state, &[*to, *from], *bytes, &|| kernels::copy(*to, *from, *bytes))
+            outside(state, &[(*to, *bytes), (*from, *bytes)], &|| kernels::copy(*to, *from, *bytes))
         }
         Work::Staged { to, bytes } => {
-            outside(state, &[*to], bytes.len(), &|| kernels::copy(*to, bytes.as_ptr().addr(), bytes.len()))
+            outside(state, &[(*to, bytes.len())], &|| kernels::copy(*to, bytes.as_ptr().addr(), bytes.len()))
         }
         Work::Fill { to, value, bytes } => {
-            outside(state, &[*to], *bytes, &|| kernels::fill(*to, *value, *bytes))
+            outside(state, &[(*to, *bytes)], &|| kernels::fill(*to, *value, *bytes))
         }
         Work::Launch(launch) => {
             let Some(found) = state.contexts.get(&context) else { return (state, Ok(())) };
             let (own, peers) = (found.ordinal, found.peers.clone());
-            let opened = state.memory.open(|allocation| match allocation.kind {
-                Kind::Virtual => allocation.access.contains(&own),
-                Kind::Pool => allocation.ordinal == own,
-                _ => allocation.ordinal == own || peers.contains(&allocation.ordinal),
-            });
+            let opened = state.memory.open_for(own, &peers);
             drop(state);
             let outcome = launch.run();
             let mut state = lock();

@@ -79,6 +79,23 @@ fn copies_reach_peers_and_freed_memory_breaks_the_context() {
 }
 
 #[test]
+fn works_that_share_pages_leave_them_open_to_each_other() {
+    let _turn = turn();
+    let memory = device_memory(64 << 10);
+    let streams = [stream(1), stream(1), stream(1)];
+    unsafe {
+        for round in 0..300_u64 {
+            for (index, &stream) in streams.iter().enumerate() {
+                let at = memory + (round * 7 + index as u64 * 5) % 8 * 4096;
+                assert_eq!(cuMemsetD8Async(at, index as u8, 20 << 10, stream), 0);
+            }
+        }
+        assert_eq!(cuCtxSynchronize(), 0);
+    }
+    assert!((0..16).all(|page| !is_readable(memory + page * 4096)));
+}
+
+#[test]
 fn freeing_waits_where_that_is_asked_for() {
     let _turn = turn();
     set("FREE_WAITS", "1");
