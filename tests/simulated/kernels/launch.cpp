@@ -1,5 +1,5 @@
-// Runs kernels on the host: a block's threads are threads of the system, with real barriers. To add a kernel, include its
-// source and give it a line in `KERNELS`.
+// Runs kernels on the host: a block's threads are threads of the system, with real barriers. To add a kernel, include
+// its source and give it a line in `KERNELS`.
 
 #include <condition_variable>
 #include <csetjmp>
@@ -202,7 +202,8 @@ extern "C" const grid::Kernel *grid_find(const char *name) {
 }
 
 // Zero, or one where a thread touched what is not open to it.
-extern "C" int grid_run(const grid::Kernel *kernel, void **parameters, const uint32_t *blocks, const uint32_t *threads) {
+extern "C" int grid_run(const grid::Kernel *kernel, void **parameters, const uint32_t *blocks,
+                        const uint32_t *threads) {
   watch_faults();
   const Launch launch{kernel, parameters, {blocks[0], blocks[1], blocks[2]}, {threads[0], threads[1], threads[2]}};
   return the_grid().run(launch) ? 0 : 1;

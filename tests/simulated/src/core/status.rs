@@ -11,13 +11,8 @@ macro_rules! statuses {
         impl Status {
             $(pub(crate) const $name: Status = Status($number);)*
 
-            /// The name without the vendor's prefix, and what it means, as C strings.
-            pub(crate) fn describe(number: u32) -> Option<(&'static str, &'static str)> {
-                match number {
-                    $($number => Some((concat!("CUDA_ERROR_", stringify!($name), "\0"), concat!($text, "\0"))),)*
-                    _ => None,
-                }
-            }
+            /// Each with its name and what it means.
+            pub(crate) const ALL: &[(Status, &str, &str)] = &[$((Status::$name, stringify!($name), $text),)*];
         }
     };
 }

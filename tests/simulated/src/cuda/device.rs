@@ -1,9 +1,11 @@
 //! The driver itself, its devices, and the names of errors.
 
-use std::ffi::{c_char, c_int};
+use std::collections::HashMap;
+use std::ffi::{CString, c_char, c_int};
+use std::sync::LazyLock;
 
 use super::write;
-use crate::core::status::Status;
+use crate::core::status::{Result, Status};
 use crate::core::{enter, enter_before_initialisation};
 
 #[unsafe(no_mangle)]
@@ -21,24 +23,32 @@ pub unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGetErrorName(error: u32, name: *mut *const c_char) -> u32 {
-    enter_before_initialisation("cuGetErrorName", |_| {
-        let text =
-            if error == 0 { Some("CUDA_SUCCESS\0") } else { Status::describe(error).map(|(name, _)| name) };
-        unsafe { write(name, text.map_or(std::ptr::null(), |text| text.as_ptr().cast())) }?;
-        text.map(|_| ()).ok_or(Status::INVALID_VALUE)
-    })
+/// The names and the texts of errors, as C strings.
+static ERRORS: LazyLock<HashMap<u32, (CString, CString)>> = LazyLock::new(|| {
+    let all = Status::ALL.iter().map(|&(status, name, text)| (status.0, format!("CUDA_ERROR_{name}"), text));
+    let all = all.chain([(0, "CUDA_SUCCESS".to_owned(), "no error")]);
+    all.map(|(number, name, text)| (number, (CString::new(name).unwrap(), CString::new(text).unwrap())))
+        .collect()
+});
+
+unsafe fn describe(
+    error: u32,
+    place: *mut *const c_char,
+    which: fn(&(CString, CString)) -> &CString,
+) -> Result<()> {
+    let text = ERRORS.get(&error).map(|entry| which(entry).as_ptr());
+    unsafe { write(place, text.unwrap_or(std::ptr::null())) }?;
+    text.map(|_| ()).ok_or(Status::INVALID_VALUE)
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cuGetErrorString(error: u32, message: *mut *const c_char) -> u32 {
-    enter_before_initialisation("cuGetErrorString", |_| {
-        let text =
-            if error == 0 { Some("no error\0") } else { Status::describe(error).map(|(_, text)| text) };
-        unsafe { write(message, text.map_or(std::ptr::null(), |text| text.as_ptr().cast())) }?;
-        text.map(|_| ()).ok_or(Status::INVALID_VALUE)
-    })
+pub unsafe extern "C" fn cuGetErrorName(error: u32, name: *mut *const c_char) -> u32 {
+    enter_before_initialisation("cuGetErrorName", |_| unsafe { describe(error, name, |entry| &entry.0) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuGetErrorString(error: u32, text: *mut *const c_char) -> u32 {
+    enter_before_initialisation("cuGetErrorString", |_| unsafe { describe(error, text, |entry| &entry.1) })
 }
 
 #[unsafe(no_mangle)]
@@ -108,7 +118,7 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: u32,
             40 => 1,                 // copy engines
             75 => settings.capability.0,
             76 => settings.capability.1,
-            78 | 83 | 89 | 91 | 99 => 1, // priorities, managed memory, also concurrently, registered memory (pointer, at all)
+            78 | 83 | 89 | 91 | 99 => 1, // priorities, managed and registered memory
             102 | 115 => 1,              // virtual memory, pools
             other if other != 0 && other <= 148 => 0,
             _ => return Err(Status::INVALID_VALUE),
