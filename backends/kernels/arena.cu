@@ -128,7 +128,8 @@ static inline __device__ device_arena_part device_arena_within(device_arena_part
 // ----------------------------------------------------------------------------------------------------------------- copy
 
 // A range that overlaps itself goes from the end that it moves towards, as much at a time as the block can hold: all of
-// it is loaded before any of it is stored. All threads come to each barrier.
+// it is loaded before any of it is stored. All threads come to each barrier. None is needed behind a store: it lands where
+// the turns before have read, and the next turn's loads, with the whole words that they touch, are beyond it.
 enum device_arena_order { DEVICE_ARENA_ANY, DEVICE_ARENA_FORWARDS, DEVICE_ARENA_BACKWARDS };
 
 static inline __device__ void device_arena_in_step(device_arena_order order) {
@@ -161,7 +162,6 @@ static inline __device__ void device_arena_copy_words(u64 destination, u64 sourc
     for (u32 k = 0; k < batch; k++) {
       if (offset + k * 512 < end) device_arena_store(destination + at + k * 512, words[k]);
     }
-    device_arena_in_step(order);
   }
 }
 
@@ -176,7 +176,6 @@ static inline __device__ void device_arena_copy_bytes(u64 destination, u64 sourc
     const u8 byte = mine ? device_arena_load_byte(source + at) : (u8)0;
     device_arena_in_step(order);
     if (mine) device_arena_store_byte(destination + at, byte);
-    device_arena_in_step(order);
   }
 }
 

@@ -40,7 +40,7 @@ namespace {
 
 [[noreturn]] void fail(const char* what, unsigned long long a = 0, unsigned long long b = 0, unsigned long long c = 0) {
   std::fprintf(stderr, "FAILED: %s (%llu, %llu, %llu)\n", what, a, b, c);
-  std::exit(1);
+  std::_Exit(1);  // other threads may wait at the barrier
 }
 
 // The barrier of the block that runs. A thread that ends while others wait, or that waits while others have ended, is a
