@@ -58,6 +58,7 @@ impl GpuEvent {
     pub(super) fn record(&self, stream: &GpuStream) -> Result<()> {
         let device = &self.0.device;
         let _current = device.enter("record")?;
+        self.0.passed.store(false, Ordering::Release);
         // SAFETY: event and stream are alive.
         unsafe { call!(device.driver, event_record(self.0.raw, stream.raw())) }
     }

@@ -51,6 +51,12 @@ impl Fence {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes more work of the call of `generation`, which an event may stand before.
+    fn take_again(&self, generation: u64) {
+        self.take(generation, false);
+        self.state().recorded = None;
+    }
+
     /// Notes that the call of `generation` handed out a device pointer.
     pub(crate) fn take(&self, generation: u64, is_scratch: bool) {
         let mut state = self.state();
@@ -65,6 +71,28 @@ impl Fence {
 }
 
 impl Core {
+    /// Whether the host may touch bytes of any call: the device has no work on them. Where it may have, what the caller
+    /// queues now counts as work of the call of `generation`, the last that there was.
+    ///
+    /// # Safety
+    ///
+    /// The caller holds the lease, before the next call.
+    pub(crate) unsafe fn is_quiet_or_take(&self, generation: u64) -> Result<bool> {
+        if !self.source.is_shared_with_device() {
+            return Ok(!self.source.is_on_device());
+        }
+        // SAFETY: the lease's holder is an owner.
+        let Some(stream) = (unsafe { self.source.stream() }) else { return Ok(true) };
+        let mut state = self.fence.state();
+        let needed = state.taken;
+        let is_quiet = needed <= state.passed || self.look(&mut state, stream, needed)?;
+        drop(state);
+        if !is_quiet {
+            self.fence.take_again(generation);
+        }
+        Ok(is_quiet)
+    }
+
     /// Whether the host may reach memory of the call of `generation`.
     ///
     /// # Errors

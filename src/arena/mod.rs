@@ -222,9 +222,13 @@ impl Arena {
         let (source, counters) = (&this.source, &this.counters);
         // SAFETY: the lease was just taken.
         let ordered = unsafe { Self::prepare_stream(this, "begin") };
+        let generation = this.state.load().generation();
+        // SAFETY: as above.
+        let by_host = ordered.and_then(|()| unsafe { this.is_quiet_or_take(generation) });
         // SAFETY: the lease was just taken, so every output is closed.
-        let prepare = || unsafe { this.room.with_call(|room| room.prepare_rewind(source, counters)) };
-        let prepared = ordered.and_then(|()| prepare());
+        let prepare =
+            |by_host| unsafe { this.room.with_call(|room| room.prepare_rewind(source, counters, by_host)) };
+        let prepared = by_host.and_then(prepare);
         let stays = match prepared {
             Ok(stays) => stays,
             Err(error) => {

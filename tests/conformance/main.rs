@@ -27,7 +27,7 @@ impl Subject {
     pub(crate) fn executor_with_gate(&self) -> (Executor, mpsc::Sender<()>) {
         let stream = Arc::new(self.backend.create_stream(0).unwrap());
         let (open, opened) = mpsc::channel();
-        let wait = Box::new(move || drop(opened.recv()));
+        let wait = Box::new(move || opened.recv().unwrap_or(()));
         self.backend.enqueue(&stream, wait).unwrap();
         (self.adopt(stream), open)
     }

@@ -179,15 +179,15 @@ impl Room {
             _ => return Ok(()),
         };
         let range = ScrubRange { address: block.address().as_ptr(), bytes: block.bytes(), value };
+        if source.is_shared_with_device() {
+            // SAFETY: the block is fresh and held here alone, and the host reaches it.
+            unsafe { super::rewind::fill_on_host(&[range]) };
+            return Ok(());
+        }
         // SAFETY: whoever has the room is an owner.
         let stream = unsafe { source.stream() };
         // SAFETY: the block is fresh and held here alone.
-        unsafe { source.backend.rewind(stream, None, &[range]) }?;
-        match stream {
-            // The host reaches these bytes as well, and must not be overtaken.
-            Some(stream) if source.is_shared_with_device() => source.backend.synchronize(stream),
-            _ => Ok(()),
-        }
+        unsafe { source.backend.rewind(stream, None, &[range]) }
     }
 
     pub(super) fn leave_block(&mut self) {

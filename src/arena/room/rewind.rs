@@ -10,6 +10,19 @@ use crate::backend::{Backend, ScrubRange};
 use crate::error::Result;
 use crate::trace::Note;
 
+/// Fills ranges of memory that the host shares with a device.
+///
+/// # Safety
+///
+/// The caller has the ranges alone, the device has no work on them, and the host reaches them.
+pub(super) unsafe fn fill_on_host(ranges: &[ScrubRange]) {
+    for range in ranges {
+        debug_assert!(!range.address.is_null());
+        // SAFETY: this function's own contract.
+        unsafe { range.address.write_bytes(range.value, range.bytes) };
+    }
+}
+
 impl Room {
     /// Whether the next begin has more to do than to count: a chain to replace, bytes to scrub.
     #[inline]
@@ -64,7 +77,13 @@ impl Room {
     /// the limit and the driver grant one, and scrubs what the last call wrote in the block that stays.
     ///
     /// Returns the block that stays, as an index; none if all do.
-    pub(crate) fn prepare_rewind(&mut self, source: &Source, counters: &Counters) -> Result<Option<usize>> {
+    /// `by_host`: the host may touch the bytes, and nothing of a device's work is ahead.
+    pub(crate) fn prepare_rewind(
+        &mut self,
+        source: &Source,
+        counters: &Counters,
+        by_host: bool,
+    ) -> Result<Option<usize>> {
         self.leave_block();
         // Where one block is to hold what the limit refused, the chain goes for it, and needs no other replacement.
         let stays = if self.is_outgrown() && self.refused <= self.largest() {
@@ -76,8 +95,12 @@ impl Room {
         if !ranges.is_empty() {
             // SAFETY: whoever has the room is an owner.
             let stream = unsafe { source.stream() };
-            // SAFETY: the ranges lie within the chain's blocks, and the lease's holder has them alone.
-            unsafe { source.backend.rewind(stream, None, &ranges) }?;
+            // SAFETY: the ranges lie within the chain's blocks, and the lease's holder has them alone; the caller says
+            // whether the host may touch them.
+            match stream {
+                Some(_) if by_host => unsafe { fill_on_host(&ranges) },
+                _ => unsafe { source.backend.rewind(stream, None, &ranges) }?,
+            }
         }
         for link in &mut self.chain {
             // What does not stay is freed, and never shown again.
