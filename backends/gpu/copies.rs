@@ -14,11 +14,18 @@ use crate::backends::kernels::{
 };
 use crate::error::{Error, Result};
 
-/// Threads of a block of the crate's kernels.
-const BLOCK_THREADS: u32 = 256;
+/// Blocks of a launch for each multiprocessor, at most: enough to keep its memory busy. Measured on an H200, as are the
+/// threads below.
+const BLOCKS_EACH: u32 = 32;
 
-/// Blocks of a launch for each multiprocessor, at most: enough to keep its memory busy.
-const BLOCKS_EACH: u32 = 8;
+/// Threads of a block, by what a block moves at a time. Where tiles are small, more threads have nothing to do and keep
+/// other blocks away; a range that overlaps itself has one block alone.
+const THREADS: u32 = 256;
+const THREADS_OF_SMALL_TILES: u32 = 64;
+const THREADS_OF_OVERLAPS: u32 = 1024;
+
+/// Bytes of a tile below which it counts as small.
+const SMALL_TILE: u64 = 8 << 10;
 
 /// Ranges of one list in pinned memory.
 const LONG_LIST: usize = 4096;
@@ -107,11 +114,11 @@ pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()
     }
     for part in ranges.chunks(COPY_LIST) {
         let mut list = CopyList::default();
-        let (count, tiles) = write_list(&mut list.ranges, part);
+        let Written { count, tiles, threads } = write_list(&mut list.ranges, part);
         let kernel = &stream.device().kernels()?.copy_few;
         let mut arguments = [as_argument(&list), as_argument(&count), as_argument(&tiles)];
         // SAFETY: the arguments are as the kernel declares them; the ranges are the caller's promise.
-        unsafe { launch(kernel, stream, tiles, &mut arguments) }?;
+        unsafe { launch(kernel, stream, tiles, threads, &mut arguments) }?;
     }
     Ok(())
 }
@@ -127,28 +134,44 @@ unsafe fn copy_long(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
     let places = unsafe {
         std::slice::from_raw_parts_mut(list.block.address.as_ptr().cast::<KernelCopy>(), LONG_LIST)
     };
-    let (count, tiles) = write_list(places, ranges);
+    let Written { count, tiles, threads } = write_list(places, ranges);
     let address = list.block.address.as_ptr().addr();
     let mut arguments = [as_argument(&address), as_argument(&count), as_argument(&tiles)];
     // SAFETY: the arguments are as the kernel declares them; the list stays as it is until the event has passed.
-    let launched = unsafe { launch(kernel, stream, tiles, &mut arguments) };
+    let launched = unsafe { launch(kernel, stream, tiles, threads, &mut arguments) };
     let outcome = launched.and_then(|()| list.event.record(stream));
     stream.lists.lock().push(list);
     outcome
 }
 
-/// Writes the ranges that are not empty, and where their tiles begin; answers how many of each there are.
-fn write_list(places: &mut [KernelCopy], ranges: &[CopyRange]) -> (u64, u64) {
-    let (mut count, mut tiles) = (0, 0);
+/// What came of a list.
+struct Written {
+    count: u64,
+    tiles: u64,
+    threads: u32,
+}
+
+/// Writes the ranges that are not empty, and where their tiles begin.
+fn write_list(places: &mut [KernelCopy], ranges: &[CopyRange]) -> Written {
+    let (mut count, mut tiles, mut total, mut overlap) = (0, 0, 0u64, false);
     let filled = ranges.iter().filter(|range| range.bytes != 0);
     for (place, range) in places.iter_mut().zip(filled) {
         let (destination, source) = (range.destination.addr() as u64, range.source.addr() as u64);
         let bytes = range.bytes as u64;
         *place = KernelCopy { destination, source, bytes, first_tile: tiles };
         tiles += kernels::copy_tiles(destination, source, bytes);
+        total = total.saturating_add(bytes);
+        overlap |= overlaps(range);
         count += 1;
     }
-    (count, tiles)
+    let threads = if overlap {
+        THREADS_OF_OVERLAPS
+    } else if total / tiles.max(1) < SMALL_TILE {
+        THREADS_OF_SMALL_TILES
+    } else {
+        THREADS
+    };
+    Written { count, tiles, threads }
 }
 
 fn as_argument<T>(value: &T) -> *mut c_void {
@@ -162,12 +185,13 @@ unsafe fn launch(
     kernel: &Kernel,
     stream: &GpuStream,
     tiles: u64,
+    threads: u32,
     arguments: &mut [*mut c_void],
 ) -> Result<()> {
     let limits = stream.device().limits;
     let blocks = limits.multiprocessors.saturating_mul(BLOCKS_EACH).max(1);
     let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).clamp(1, blocks);
-    let threads = BLOCK_THREADS.min(limits.block_threads);
+    let threads = threads.min(limits.block_threads);
     let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], shared_bytes: 0 };
     // SAFETY: the caller's promise is the same.
     unsafe { kernel.launch(stream, shape, arguments) }
@@ -227,7 +251,7 @@ pub(super) unsafe fn rewind(
             as_argument(&tiles),
         ];
         // SAFETY: the arguments are as the kernel declares them; room and ranges are the caller's.
-        unsafe { launch(kernel, stream, tiles, &mut arguments) }?;
+        unsafe { launch(kernel, stream, tiles, THREADS, &mut arguments) }?;
     }
     Ok(())
 }
