@@ -401,11 +401,12 @@ pub trait Backend: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`]; nothing has moved then.
+    /// [`Error::Driver`]; [`Error::Capturing`]: a graph would do it again when both ends are gone. Nothing has moved then.
     ///
     /// # Safety
     ///
-    /// As [`copy`](Self::copy), but for the device's reach.
+    /// As [`copy`](Self::copy), but for the device's reach. Pageable host pages have been read or written when this
+    /// returns.
     unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()>;
 
     /// Makes a room for device-sized outputs anew where one is given, and fills the ranges that the last call wrote: in

@@ -15,6 +15,8 @@ pub enum Holder {
     Output,
     /// A call that was deferred and whose work has not passed.
     Deferred,
+    /// A captured call that can be launched again.
+    Captured,
     /// This many read guards and exports.
     Readers(u32),
     /// A begin or a reserve that is under way on another thread.
@@ -27,6 +29,7 @@ impl std::fmt::Display for Holder {
             Self::Call => f.write_str("a running call"),
             Self::Output => f.write_str("an output of the last call that is neither published nor dropped"),
             Self::Deferred => f.write_str("deferred work"),
+            Self::Captured => f.write_str("a captured call"),
             Self::Readers(1) => f.write_str("1 reader"),
             Self::Readers(count) => write!(f, "{count} readers"),
             Self::Begin => f.write_str("a begin on another thread"),
@@ -258,6 +261,12 @@ pub enum Error {
         /// How many elements there are.
         len: usize,
     },
+    /// A captured call was launched as often as the arena can count: a begin moves on, and can be captured anew.
+    #[error("{operation}: the arena's generations are used up")]
+    Exhausted {
+        /// What was refused.
+        operation: &'static str,
+    },
     /// Addresses that a driver has reserved and mapped nothing to.
     #[error("{operation}: nothing is mapped there")]
     Unmapped {
@@ -413,6 +422,7 @@ impl Error {
             Self::TooManyReaders { .. }
             | Self::TooManyOutputs { .. }
             | Self::OverLimit { .. }
+            | Self::Exhausted { .. }
             | Self::Overflow { .. } => Status::OverLimit,
             Self::OutOfMemory { .. } => Status::OutOfMemory,
             Self::Unavailable { .. } => Status::Unavailable,

@@ -13,6 +13,8 @@ mod backends;
 
 mod arena;
 mod call;
+#[cfg(feature = "cudarc")]
+mod cudarc;
 mod error;
 mod executor;
 mod panics;
@@ -22,15 +24,17 @@ mod tape;
 mod trace;
 mod view;
 
+#[cfg(feature = "cudarc")]
+pub use crate::cudarc::{CudarcGuard, CudarcOutput};
 pub use arena::{Arena, ArenaDescription, ArenaOptions, ArenaStats, Growth, Placement, Residency, Scrub};
 pub use bytemuck::{Pod, Zeroable};
 #[cfg(feature = "allocator-api2")]
 pub use call::HostAllocator;
 pub use call::{Call, DeviceRoom, Output, Scratch, StagedTape, TapeOutput, Writer};
 pub use error::{Error, Holder, Refused, Result, StaleReason, Status, TapeRule};
-pub use executor::{Deferred, Executor};
 #[cfg(feature = "cuda")]
-pub use executor::{Kernel, LaunchShape};
+pub use executor::{Captured, CapturedViews, Kernel, LaunchShape};
+pub use executor::{Deferred, Executor};
 pub use pointer::{AllocationOrigin, MemoryKind, PointerInfo, classify, classify_range};
 pub use tape::{Offset, Tape, TapeView};
 pub use view::{DeviceGuard, Export, PublishedTape, ReadGuard, TapeGuard, View};

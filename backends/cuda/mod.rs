@@ -40,6 +40,9 @@ const NAMES: Names = Names {
 
 type Handle = *mut c_void;
 
+/// The handle of the stream that is another one on each thread: the last of those that stand for a default stream.
+const PER_THREAD: usize = 2;
+
 table! {
     /// The functions that no other vendor has in this form.
     OwnTable
@@ -125,6 +128,29 @@ impl Cuda {
     #[must_use]
     pub fn library(&self) -> &str {
         &self.0.library.name
+    }
+
+    /// A stream that somebody else made, in a context that is known: so a context's default stream too, whose handle is
+    /// null.
+    ///
+    /// # Safety
+    ///
+    /// Stream and context are alive, belong together, and live as long as the owner.
+    #[cfg(feature = "cudarc")]
+    pub(crate) unsafe fn adopt_in_context(
+        &self,
+        stream: *mut c_void,
+        context: Context,
+        owner: KeepAlive,
+    ) -> Result<crate::backend::Stream> {
+        debug_assert!(!context.is_null());
+        if stream.addr() == PER_THREAD {
+            return Err(crate::backend::wrong_vendor("adopt_stream", "per-thread stream", Vendor::Cuda));
+        }
+        // SAFETY: the caller vouches for the context and its owner.
+        let device = unsafe { self.0.device_of_context(context, &owner) }?;
+        // SAFETY: the caller vouches for the stream.
+        Ok(unsafe { super::gpu::adopted(stream, device, owner) })
     }
 
     fn find() -> std::result::Result<&'static CudaDriver, &'static Missing> {
@@ -333,7 +359,6 @@ impl Driver for CudaDriver {
     unsafe fn device_of_stream(&'static self, stream: *mut c_void, owner: &KeepAlive) -> Result<Arc<Device>> {
         // The handles of the default streams are small numbers that mean another stream on each thread or in each
         // context: whose they are can't be said.
-        const PER_THREAD: usize = 2;
         if stream.addr() <= PER_THREAD {
             let what = if stream.is_null() { "null stream" } else { "default stream" };
             return Err(crate::backend::wrong_vendor("adopt_stream", what, Vendor::Cuda));

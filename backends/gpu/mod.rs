@@ -63,6 +63,20 @@ fn gpu_event<'e>(vendor: Vendor, operation: &'static str, event: &'e Event) -> R
     }
 }
 
+/// A stream that somebody else made, on a device that is known.
+///
+/// # Safety
+///
+/// As [`GpuStream::adopt`].
+#[cfg_attr(
+    not(feature = "cudarc"),
+    allow(dead_code, reason = "only cudarc's streams come with their context")
+)]
+pub(crate) unsafe fn adopted(raw: *mut c_void, device: Arc<Device>, owner: KeepAlive) -> Stream {
+    // SAFETY: the caller's promise is the same.
+    Stream(StreamKind::Gpu(unsafe { GpuStream::adopt(raw, device, owner) }))
+}
+
 impl<D: Driver> Backend for Gpu<D> {
     fn vendor(&self) -> Vendor {
         self.0.vendor()
@@ -206,8 +220,11 @@ impl<D: Driver> Backend for Gpu<D> {
     }
 
     unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
+        let stream = some_stream(self.vendor(), "transfer", stream)?;
+        // A graph would do it again when both ends are gone.
+        stream.refuse_capture("transfer")?;
         // SAFETY: the caller's promise is the same.
-        unsafe { copies::transfer(some_stream(self.vendor(), "transfer", stream)?, range) }
+        unsafe { copies::transfer(stream, range) }
     }
 
     unsafe fn rewind(

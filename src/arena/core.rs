@@ -172,7 +172,10 @@ impl Core {
     pub(crate) unsafe fn end_call(core: NonNull<Self>, opened: u32, abandoned: bool) {
         // SAFETY: the lease keeps the core.
         let this = unsafe { core.as_ref() };
-        debug_assert!(matches!(this.state.load().phase(), Phase::Running | Phase::Deferred));
+        debug_assert!(matches!(
+            this.state.load().phase(),
+            Phase::Running | Phase::Deferred | Phase::Captured
+        ));
         let ended = |word: Word| if abandoned { word.next_generation() } else { word };
         if this.counts.try_settle(opened) {
             // SAFETY: every output is closed, and the caller is the call.

@@ -23,8 +23,7 @@ pub(crate) use self::fence::{Access, Patience};
 pub use self::options::{ArenaOptions, Growth, Placement, Scrub};
 pub(crate) use self::room::{Cost, Room, ScratchMark, round_up};
 pub(crate) use self::source::Source;
-use self::state::Word;
-pub(crate) use self::state::{Phase, ReadRefusal};
+pub(crate) use self::state::{Phase, ReadRefusal, Word};
 pub use self::stats::ArenaStats;
 use crate::backend::Backend;
 use crate::call::Call;
@@ -423,6 +422,11 @@ impl Arena {
     #[must_use]
     pub fn alignment(&self) -> usize {
         self.core().source.options.alignment
+    }
+
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a capture asks"))]
+    pub(crate) fn scrub(&self) -> Scrub {
+        self.core().source.options.scrub
     }
 
     /// What the arena has done so far. Each number is exact for what happened before on this thread; the numbers

@@ -44,6 +44,8 @@ pub(crate) enum Phase {
     Deferred = 4,
     /// The generations are used up, and the arena has moved to another state: every view is stale.
     Retired = 5,
+    /// A captured call, which is launched again: views of the generation can be read, nobody can begin.
+    Captured = 6,
 }
 
 /// One value of the state word.
@@ -82,6 +84,7 @@ impl Word {
             2 => Phase::Running,
             3 => Phase::Ended,
             4 => Phase::Deferred,
+            6 => Phase::Captured,
             _ => Phase::Retired,
         }
     }
@@ -160,6 +163,8 @@ impl Word {
             Phase::Running => Holder::Call,
             Phase::Ended => Holder::Output,
             Phase::Deferred => Holder::Deferred,
+            Phase::Captured if self.readers() == 0 => Holder::Captured,
+            Phase::Captured => Holder::Readers(self.readers()),
             Phase::Starting | Phase::Retired => Holder::Begin,
             Phase::Idle => Holder::Readers(self.readers()),
         }
@@ -218,6 +223,19 @@ impl State {
                 Err(seen) => word = Word(seen),
             }
         }
+    }
+
+    /// Takes a captured call's lease for a launch, once nobody reads.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    pub(crate) fn start_launch(&self) -> Result<(), Word> {
+        let mut word = self.load();
+        while word.phase() == Phase::Captured && word.readers() == 0 {
+            match self.change(word, word.with_phase(Phase::Starting)) {
+                Ok(()) => return Ok(()),
+                Err(seen) => word = seen,
+            }
+        }
+        Err(word)
     }
 
     /// Whether a started begin must move the arena to a fresh state.
@@ -284,7 +302,7 @@ impl Word {
             return Err(ReadRefusal::Stale(StaleReason::Rewound));
         }
         match self.phase() {
-            Phase::Idle | Phase::Ended => Ok(()),
+            Phase::Idle | Phase::Ended | Phase::Captured => Ok(()),
             Phase::Running => Err(ReadRefusal::Pending),
             Phase::Deferred => Err(ReadRefusal::Deferred),
             Phase::Starting | Phase::Retired => Err(ReadRefusal::Contended(Holder::Begin)),

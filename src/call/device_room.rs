@@ -1,12 +1,13 @@
 //! Device-sized outputs: room that a kernel takes for itself, piece by piece.
 
+use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use bytemuck::Pod;
 
 use super::{Call, Output};
 use crate::backend::{Backend, CopyRange, RoomReset};
-use crate::error::{Error, Refused, Result};
+use crate::error::{Error, Refused, Result, StaleReason};
 
 /// The header in front of the room, as `include/device_arena.h` declares it, with the padding that keeps the room behind
 /// it aligned.
@@ -28,11 +29,8 @@ const PIECE: usize = 16;
 pub struct DeviceRoom<T: Pod> {
     /// Header and room, in one piece.
     bytes: Output<u8>,
-    header: NonNull<u8>,
-    base: NonNull<T>,
-    len: usize,
     alignment: usize,
-    generation: u64,
+    _values: PhantomData<T>,
 }
 
 // SAFETY: a room offers addresses for a device's work alone, and its values only as an output.
@@ -66,34 +64,43 @@ impl Call {
         // No room for host pages is to be taken for nothing.
         super::give_to_device(self.core(), self.generation, "device_room", false)?;
         let mut bytes = self.output::<u8>(bytes.ok_or_else(overflow)?)?;
-        let header = bytes.device_ptr()?;
-        // SAFETY: the output is a header longer than the room.
-        let base = unsafe { header.add(HEADER) }.cast::<T>();
-        // SAFETY: an output's address is not null.
-        let (header, base) = unsafe { (NonNull::new_unchecked(header), NonNull::new_unchecked(base)) };
-        let room = DeviceRoom { bytes, header, base, len, alignment, generation: self.generation };
+        bytes.device_ptr()?;
+        let room = DeviceRoom { bytes, alignment, _values: PhantomData };
         room.reset()?;
         Ok(room)
     }
 }
 
 impl<T: Pod> DeviceRoom<T> {
+    fn header(&self) -> NonNull<u8> {
+        self.bytes.address()
+    }
+
+    fn base(&self) -> NonNull<T> {
+        // SAFETY: the output is a header longer than the room.
+        unsafe { self.header().add(HEADER) }.cast()
+    }
+
     /// The address of the `device_arena_room`, for kernels on the executor's stream.
     #[must_use]
     pub fn device_ptr(&mut self) -> *mut u8 {
-        self.header.as_ptr()
+        self.header().as_ptr()
     }
 
     /// The address of the room itself.
     #[must_use]
     pub fn base_device_ptr(&mut self) -> *mut T {
-        self.base.as_ptr()
+        self.base().as_ptr()
     }
 
-    /// How many values there is room for.
+    /// How many values there is room for; none of a type without size.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.len
+        self.capacity_bytes().checked_div(size_of::<T>()).unwrap_or(0)
+    }
+
+    fn capacity_bytes(&self) -> usize {
+        self.bytes.len() - HEADER
     }
 
     /// Makes the whole room free again, in the stream's order: for a kernel that runs once more.
@@ -103,11 +110,11 @@ impl<T: Pod> DeviceRoom<T> {
     /// [`Error::Driver`].
     pub fn reset(&self) -> Result<()> {
         let reset = RoomReset {
-            room: self.header.as_ptr(),
-            base: self.base.as_ptr().cast(),
-            capacity: (self.len * size_of::<T>()) as u64,
+            room: self.header().as_ptr(),
+            base: self.base().as_ptr().cast(),
+            capacity: self.capacity_bytes() as u64,
             alignment: self.alignment as u64,
-            generation: self.generation,
+            generation: self.bytes.hold().generation,
         };
         let hold = self.bytes.hold();
         // SAFETY: header and room are of the running call, and work that uses them is in the stream.
@@ -122,7 +129,7 @@ impl<T: Pod> DeviceRoom<T> {
     /// What the driver says, the errors of queued work among it; [`Error::Capturing`].
     pub fn taken_bytes(&self) -> Result<u64> {
         let mut cursor = 0u64;
-        let (destination, source) = ((&raw mut cursor).cast(), self.header.as_ptr().cast_const());
+        let (destination, source) = ((&raw mut cursor).cast(), self.header().as_ptr().cast_const());
         // SAFETY: the header's first field is the cursor; both ends are live until this returns.
         unsafe { self.bytes.hold().transfer(CopyRange { destination, source, bytes: size_of::<u64>() }) }?;
         Ok(cursor)
@@ -136,7 +143,7 @@ impl<T: Pod> DeviceRoom<T> {
     /// [`Error::Overflow`] where they asked for more than there is, with what they needed; what the driver says. The
     /// room comes back with it.
     pub fn collect(self) -> Result<Output<T>, Refused<Self>> {
-        let capacity = (self.len * size_of::<T>()) as u64;
+        let capacity = self.capacity_bytes() as u64;
         let needed = match self.taken_bytes() {
             Ok(taken) if taken <= capacity => taken,
             Ok(needed) => {
@@ -144,8 +151,9 @@ impl<T: Pod> DeviceRoom<T> {
             }
             Err(error) => return Err(Refused::new(error, self)),
         };
-        let len = usize::try_from(needed).unwrap_or(self.len).checked_div(size_of::<T>()).unwrap_or(0);
-        Ok(self.bytes.into_part(self.base, len.min(self.len)))
+        let len = usize::try_from(needed).unwrap_or(0).checked_div(size_of::<T>()).unwrap_or(0);
+        let base = self.base();
+        Ok(self.bytes.into_part(base, len))
     }
 
     /// A larger room of the same call in the place of this one, for a kernel that runs again: for as many bytes as
@@ -156,11 +164,11 @@ impl<T: Pod> DeviceRoom<T> {
     /// As [`Call::device_room`], and this room with it; [`Error::Stale`] for another call.
     pub fn regrow(self, call: &Call, needed: u64) -> Result<Self, Refused<Self>> {
         if !self.bytes.is_of(call) {
-            let (generation, reason) = (self.generation, crate::error::StaleReason::Rewound);
+            let (generation, reason) = (self.bytes.hold().generation, StaleReason::Rewound);
             return Err(Refused::new(Error::Stale { generation, reason }, self));
         }
         let len = usize::try_from(needed).map(|bytes| bytes.div_ceil(size_of::<T>().max(1)));
-        let len = len.unwrap_or(usize::MAX).max(self.len);
+        let len = len.unwrap_or(usize::MAX).max(self.capacity());
         call.device_room_aligned(len, self.alignment).map_err(|error| Refused::new(error, self))
     }
 }

@@ -176,6 +176,27 @@ impl Call {
         unsafe { Core::defer(core, self, event) };
     }
 
+    /// Whether every output of the call is published or dropped.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    pub(crate) fn is_settled(&self) -> bool {
+        let is_settled = self.core().counts.try_settle(self.opened.get());
+        if is_settled {
+            self.opened.set(0);
+        }
+        is_settled
+    }
+
+    /// Marks the call as captured: its views are stale, and those of a launch can be read.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    pub(crate) fn mark_captured(&self) {
+        let captured = |word: crate::arena::Word| {
+            let phase = crate::arena::Phase::Captured;
+            word.next_generation().with_phase(phase)
+        };
+        // SAFETY: the call is an owner and stays one.
+        unsafe { Core::change(self.core, captured) };
+    }
+
     /// Marks the call as deferred: others see whose hold it is.
     pub(crate) fn mark_deferred(&self) {
         // SAFETY: the call is an owner and stays one.

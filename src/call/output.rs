@@ -184,6 +184,10 @@ impl<T: Pod> Output<T> {
         view.copy_to_output(self)
     }
 
+    pub(super) fn address(&self) -> NonNull<T> {
+        self.address
+    }
+
     pub(super) fn hold(&self) -> &Hold {
         &self.hold
     }

@@ -81,9 +81,9 @@ impl Call {
     /// [`Error::Driver`].
     pub fn stage<'t>(&self, tape: &TapeView<'t>) -> Result<StagedTape<'t>> {
         let mut copied_bytes = 0;
-        // SAFETY: the tape's constructors had its memory lent for `'t`.
         let info = match tape.info() {
             Some(info) => info,
+            // SAFETY: the tape's constructors had its memory lent for `'t`.
             None => unsafe { self.info_of(tape.as_ptr(), tape.byte_len()) }?,
         };
         // SAFETY: as above, `byte_len` bytes of it.

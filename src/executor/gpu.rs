@@ -1,8 +1,12 @@
 //! What an executor of a GPU offers beside calls: its context, and kernels of the user's own.
 
 #[cfg(feature = "cuda")]
+mod capture;
+#[cfg(feature = "cuda")]
 mod kernel;
 
+#[cfg(feature = "cuda")]
+pub use self::capture::{Captured, CapturedViews};
 #[cfg(feature = "cuda")]
 pub use self::kernel::{Kernel, LaunchShape};
 use super::Executor;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub use self::deferred::Deferred;
 #[cfg(feature = "cuda")]
-pub use self::gpu::{Kernel, LaunchShape};
+pub use self::gpu::{Captured, CapturedViews, Kernel, LaunchShape};
 use crate::arena::Arena;
 use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, Vendor, available};
 use crate::call::Call;
@@ -138,7 +138,7 @@ impl Executor {
         Ok(Self::of_stream(backend, stream))
     }
 
-    fn of_stream(backend: AnyBackend, stream: Stream) -> Self {
+    pub(crate) fn of_stream(backend: AnyBackend, stream: Stream) -> Self {
         let ordinal = stream.ordinal();
         Self(Arc::new(Inner { stream, backend, ordinal }))
     }

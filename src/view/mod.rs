@@ -151,6 +151,16 @@ impl<T: Pod> View<T> {
         Ok(unsafe { Export::new(self.clone()) })
     }
 
+    /// The same values, as a later launch of the same captured call published them.
+    ///
+    /// # Safety
+    ///
+    /// The view is of a captured call, and `generation` is that of a launch of it.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    pub(crate) unsafe fn at_generation(&self, generation: u64) -> Self {
+        Self::new(self.core.clone(), generation, self.address, self.len, self.on_device)
+    }
+
     /// Whether the view was published by the call that holds this core's lease at `generation`.
     pub(crate) fn is_of(&self, core: NonNull<Core>, generation: u64) -> bool {
         self.core.as_non_null() == core && self.generation == generation

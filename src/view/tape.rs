@@ -61,6 +61,17 @@ impl PublishedTape {
         &self.offsets
     }
 
+    /// See [`View::at_generation`].
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    pub(crate) unsafe fn at_generation(&self, generation: u64) -> Self {
+        // SAFETY: the caller's promise is the same.
+        unsafe { Self::new(self.bytes.at_generation(generation), self.offsets.at_generation(generation)) }
+    }
+
     /// The generation of the call that published the tape.
     #[must_use]
     pub fn generation(&self) -> u64 {

@@ -95,11 +95,13 @@ impl Room {
         if !ranges.is_empty() {
             // SAFETY: whoever has the room is an owner.
             let stream = unsafe { source.stream() };
-            // SAFETY: the ranges lie within the chain's blocks, and the lease's holder has them alone; the caller says
-            // whether the host may touch them.
-            match stream {
-                Some(_) if by_host => unsafe { fill_on_host(&ranges) },
-                _ => unsafe { source.backend.rewind(stream, None, &ranges) }?,
+            if by_host && stream.is_some() {
+                // SAFETY: the ranges lie within the chain's blocks, the lease's holder has them alone, and the caller says
+                // that the host may touch them.
+                unsafe { fill_on_host(&ranges) };
+            } else {
+                // SAFETY: as above, in the stream's order.
+                unsafe { source.backend.rewind(stream, None, &ranges) }?;
             }
         }
         for link in &mut self.chain {
