@@ -189,6 +189,28 @@ fn a_query_finds_its_own_line_first() {
 }
 
 #[test]
+fn a_gpu_answers_as_the_host_does() {
+    let args = ["--calls", "4", "--query", "a view of an earlier call"];
+    let Some(best) = embed_json("host and best", &args) else { return };
+    let host =
+        embed_json("host and best", &[&args[..], &["--host"]].concat()).expect("it was there just now");
+    assert_eq!((&host["executor"], &host["wrong_executor_refused"]), (&"host".into(), &Value::Null));
+    if cfg!(feature = "cuda") && best["executor"] == "host" {
+        let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
+        assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required, and the host was best");
+        println!("backend skipped: cuda (the host was best)");
+    }
+    assert_eq!((&best["texts"], &best["tokens"]), (&host["texts"], &host["tokens"]));
+    let nearest = |report: &Value| report["nearest"].as_array().expect("an array").clone();
+    assert_eq!(nearest(&best).len(), 5, "{best}");
+    for (best, host) in nearest(&best).iter().zip(nearest(&host)) {
+        let score = |found: &Value| found["score"].as_f64().expect("a number");
+        assert!((score(best) - score(&host)).abs() <= 1e-5, "{best} where the host has {host}");
+        assert_eq!((&best["file"], &best["line"]), (&host["file"], &host["line"]));
+    }
+}
+
+#[test]
 fn what_cannot_be_read_is_named() {
     for missing in ["no-such-file.txt", env!("CARGO_MANIFEST_DIR")] {
         let Some(output) = embed("missing", &["--json", missing]) else { return };

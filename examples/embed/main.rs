@@ -4,8 +4,12 @@
 //! cargo run --release --example embed -- --query "one call at a time" README.md
 //! ```
 //!
-//! Read `verbs.rs` next: its two functions are what an engine looks like on this crate. `steady.rs` calls them.
+//! Read `verbs.rs` next: its two functions are what an engine looks like on this crate. `steady.rs` calls them. With the
+//! feature `cuda`, and on a machine with such a GPU, those of `device.rs` run instead.
 
+#[cfg(feature = "cuda")]
+mod device;
+mod engine;
 mod options;
 mod report;
 mod steady;
@@ -16,13 +20,16 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+#[cfg(feature = "cuda")]
+use device_arena::backend::Vendor;
 use device_arena::{Arena, Executor, Result, Tape, View};
 
+use crate::engine::{Engine, Host};
 use crate::options::Options;
 use crate::report::Report;
 use crate::steady::{Arenas, Refusals, steady_loop};
 use crate::texts::Texts;
-use crate::verbs::{DIM, embed, tokenize};
+use crate::verbs::DIM;
 
 fn main() -> ExitCode {
     let options = match Options::from_args() {
@@ -40,13 +47,21 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         return Ok(print(options::HELP)?);
     }
     let texts = Texts::read(&options.files)?;
+    // On a GPU if a driver offers one.
+    let executor = if options.host { Executor::host()? } else { Executor::best()? };
+    #[cfg(feature = "cuda")]
+    if executor.vendor() == Vendor::Cuda {
+        return run_on(&device::Device::new(&executor)?, &texts, options);
+    }
+    run_on(&Host(executor), &texts, options)
+}
 
-    let host = Executor::host()?; // text is taken apart here
-    let executor = Executor::best()?; // and embedded here: on a GPU if a driver offers one
-    let mut arenas = Arenas::new(&host, &executor);
-    let outcome = steady_loop(&host, &executor, &texts.tape, &mut arenas, options.calls.get())?;
+fn run_on(engine: &impl Engine, texts: &Texts, options: &Options) -> Result<(), Box<dyn Error>> {
+    let mut arenas = Arenas::new(engine.executor());
+    let outcome = steady_loop(engine, &texts.tape, &mut arenas, options.calls.get())?;
 
     // The worker measures the texts while this thread goes on; until then the arena is the deferred call's.
+    let host = Executor::host()?;
     let own = Arena::new(&host);
     let tape = texts.tape.clone();
     let lengths = host.defer(&own, move |call| {
@@ -56,28 +71,27 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         Ok(lengths.publish())
     })?;
 
-    let refusals = Refusals::provoke(&host, &arenas, &outcome.tokens)?;
+    let refusals = Refusals::provoke(engine.executor(), &host, &arenas, &outcome.first)?;
     let nearest = match &options.query {
-        Some(query) => Some(nearest(&host, &executor, &arenas, query, &outcome.best.view)?),
+        Some(query) => Some(nearest(engine, &arenas, query, &outcome.best.view)?),
         None => None,
     };
     let lengths = lengths.wait()?.to_vec()?;
 
-    let report = Report { executor: &executor, texts: &texts, outcome, refusals, lengths, nearest };
+    let report = Report { executor: engine.executor(), texts, outcome, refusals, lengths, nearest };
     Ok(print(&if options.json { report.json() } else { report.table() })?)
 }
 
 /// The five texts that are nearest to `query` by cosine, the nearest first: which, and how near.
 fn nearest(
-    host: &Executor,
-    executor: &Executor,
+    engine: &impl Engine,
     arenas: &Arenas,
     query: &[u8],
     rows: &View<f32>,
 ) -> Result<Vec<(usize, f32)>> {
     // Both arenas are rewound here. The rows to search stay: they are in the arena that is kept.
-    let tokens = tokenize(host, &Tape::from_items([query])?.view(), &arenas.tokens)?;
-    let query = embed(executor, &tokens, &arenas.rows)?.to_vec()?;
+    let tokens = engine.tokenize(&Tape::from_items([query])?.view(), &arenas.tokens)?;
+    let query = engine.embed(&tokens, &arenas.rows)?.to_vec()?;
     // From a device this is the one copy to the host.
     let rows = rows.to_vec()?;
     // Rows are of length one, so that the product is the cosine.

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Write};
 
 use device_arena::Executor;
+use device_arena::backend::Vendor;
 use serde_json::{Value, json};
 
 use crate::steady::{Attempt, Outcome, Refusals, WARM_UP};
@@ -26,7 +27,7 @@ impl Report<'_> {
         let mut line = json!({
             "executor": self.executor.vendor().to_string(),
             "texts": self.texts.tape.len(),
-            "tokens": outcome.tokens.strings.len(),
+            "tokens": outcome.tokens,
             "calls": outcome.calls,
             "allocations_warmup": outcome.allocations_warmup,
             "allocations_steady": outcome.allocations_steady,
@@ -59,9 +60,9 @@ impl Report<'_> {
         let is_kept = if best.view.is_current() { "readable still" } else { "lost" };
 
         let mut table = Table(String::new());
-        table.row("executor", self.executor.vendor());
+        table.row("executor", self.executor());
         table.row("texts", grouped(self.texts.tape.len() as u64));
-        table.row("tokens", grouped(outcome.tokens.strings.len() as u64));
+        table.row("tokens", grouped(outcome.tokens as u64));
         table.row("calls", format_args!("{}, warm-up: {warm_up}", grouped(outcome.calls)));
         table.row("driver allocations", format_args!("{before} in warm-up, {after} after"));
         table.row("high water", format_args!("{} bytes", grouped(outcome.high_water_bytes)));
@@ -76,6 +77,14 @@ impl Report<'_> {
             table.0 += &self.nearest_lines(nearest);
         }
         table.0
+    }
+
+    fn executor(&self) -> String {
+        let vendor = self.executor.vendor();
+        match self.executor.device() {
+            Ok(device) if vendor != Vendor::Host => format!("{vendor} {}, {}", device.ordinal, device.name),
+            _ => vendor.to_string(),
+        }
     }
 
     fn lengths(&self) -> String {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use device_arena::{Arena, Error, Executor, Residency, Result, Tape, View};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use crate::verbs::{Tokens, embed, tokenize};
+use crate::engine::{Engine, TokenList};
 
 /// The calls after which no arena asks the driver for anything. The first call outgrows what it has, the second
 /// replaces that by one block; and the two arenas that rows land in take turns.
@@ -23,8 +23,8 @@ pub struct Arenas {
 
 impl Arenas {
     /// Nothing is allocated yet.
-    pub fn new(host: &Executor, executor: &Executor) -> Self {
-        Self { tokens: Arena::new(host), rows: Arena::new(executor), kept: Arena::new(executor) }
+    pub fn new(executor: &Executor) -> Self {
+        Self { tokens: Arena::new(executor), rows: Arena::new(executor), kept: Arena::new(executor) }
     }
 
     /// Keeps the rows of the last call, by giving the next one the other arena.
@@ -58,22 +58,20 @@ pub struct Outcome {
     pub time: Duration,
     /// The rows of the fastest call, kept.
     pub best: Rows,
-    /// The tokens of the last call.
-    pub tokens: Tokens,
+    /// How many tokens there are.
+    pub tokens: usize,
+    /// The first token of each text, of the last call.
+    pub first: View<u64>,
 }
 
 /// Tokenizes and embeds the whole tape, `calls` times and once at least.
-pub fn steady_loop(
-    host: &Executor,
-    executor: &Executor,
-    tape: &Tape,
-    arenas: &mut Arenas,
-    calls: u64,
-) -> Result<Outcome> {
+pub fn steady_loop(engine: &impl Engine, tape: &Tape, arenas: &mut Arenas, calls: u64) -> Result<Outcome> {
     let run = |arenas: &Arenas, call| {
         let started = Instant::now();
-        let tokens = tokenize(host, &tape.view(), &arenas.tokens)?;
-        let view = embed(executor, &tokens, &arenas.rows)?;
+        let tokens = engine.tokenize(&tape.view(), &arenas.tokens)?;
+        let view = engine.embed(&tokens, &arenas.rows)?;
+        // A GPU has only been told what to do by now.
+        engine.executor().synchronize()?;
         Ok::<_, Error>((tokens, Rows { view, call, time: started.elapsed() }))
     };
     let mut progress = Progress::new(calls);
@@ -102,7 +100,8 @@ pub fn steady_loop(
         high_water_bytes: arenas.sum(|arena| arena.stats().bytes_high_water),
         time: time.div_f64(timed as f64),
         best,
-        tokens,
+        tokens: tokens.len(),
+        first: tokens.first().clone(),
     })
 }
 
@@ -133,12 +132,20 @@ pub struct Refusals {
 
 impl Refusals {
     /// Begins a call while somebody reads, then begins one all the same and reads what is gone.
-    pub fn provoke(host: &Executor, arenas: &Arenas, tokens: &Tokens) -> Result<Self> {
-        let guard = tokens.first.read()?;
-        let contended = Attempt::of(host.begin(&arenas.tokens), |e| matches!(e, Error::Contended { .. }));
-        drop(guard);
-        host.begin(&arenas.tokens)?.finish()?;
-        let stale = Attempt::of(tokens.first.read(), |e| matches!(e, Error::Stale { .. }));
+    pub fn provoke(executor: &Executor, host: &Executor, arenas: &Arenas, first: &View<u64>) -> Result<Self> {
+        let begin = || Attempt::of(executor.begin(&arenas.tokens), |e| matches!(e, Error::Contended { .. }));
+        let contended = match arenas.tokens.describe().residency {
+            Residency::Ram => {
+                let _guard = first.read()?;
+                begin()
+            }
+            Residency::Vram => {
+                let _guard = first.read_on(executor)?;
+                begin()
+            }
+        };
+        executor.begin(&arenas.tokens)?.finish()?;
+        let stale = Attempt::of(first.to_vec(), |e| matches!(e, Error::Stale { .. }));
         let wrong_executor = match arenas.rows.describe().residency {
             Residency::Ram => Attempt::NoDevice,
             Residency::Vram => {

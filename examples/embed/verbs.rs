@@ -37,7 +37,7 @@ pub fn embed(executor: &Executor, tokens: &Tokens, arena: &Arena) -> Result<View
     let (strings, first) = (tokens.strings.read()?, tokens.first.read()?);
     let call = executor.begin(arena)?;
     let mut rows = call.output::<f32>(first.len().saturating_sub(1) * DIM)?;
-    // The host's way. On a device this loop is one launch that writes to the rows' device pointer.
+    // The host's way. On a GPU this loop is one launch that writes to the rows' device pointer: see `device.rs`.
     let mut strings = strings.tape().iter()?;
     for (row, ends) in rows.as_mut_slice()?.chunks_exact_mut(DIM).zip(first.windows(2)) {
         let count = ends[1] - ends[0];

@@ -11,12 +11,18 @@
 
 #include "arena.cu"
 
+#include "../../../examples/embed/kernels.cu"
+
 #include "grid.h"
 
 static const grid::Kernel KERNELS[] = {
     GRID_KERNEL(device_arena_copy),
     GRID_KERNEL(device_arena_copy_few),
     GRID_KERNEL(device_arena_rewind),
+    GRID_KERNEL(embed_count),
+    GRID_KERNEL_THAT_SHARES(embed_sum),
+    GRID_KERNEL(embed_write),
+    GRID_KERNEL_THAT_SHARES(embed_rows),
 };
 
 thread_local device_arena_dim3 device_arena_thread;

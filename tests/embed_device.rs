@@ -1,0 +1,132 @@
+//! The verbs of `examples/embed` on a GPU against those on the host: the same tokens, and rows within 1e-5.
+#![cfg(feature = "cuda")]
+
+#[allow(dead_code, reason = "the example uses all of it")]
+#[path = "../examples/embed/device.rs"]
+mod device;
+#[path = "../examples/embed/verbs.rs"]
+mod verbs;
+
+use device_arena::{Arena, Error, Executor, Tape, TapeView};
+
+use self::device::Device;
+
+/// A GPU; where there is none the skip is printed, and `DEVICE_ARENA_REQUIRE=cuda` makes it a failure.
+fn gpu() -> Option<Executor> {
+    match Executor::cuda(0) {
+        Ok(executor) => Some(executor),
+        Err(error) => {
+            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
+            println!("backend skipped: cuda ({error})");
+            None
+        }
+    }
+}
+
+/// A device and its arenas, for several calls in a row.
+struct Subject {
+    device: Device,
+    tokens: Arena,
+    rows: Arena,
+}
+
+impl Subject {
+    fn new() -> Option<Self> {
+        let executor = gpu()?;
+        let (tokens, rows) = (Arena::new(&executor), Arena::new(&executor));
+        println!("backend: cuda");
+        Some(Self { device: Device::new(&executor).unwrap(), tokens, rows })
+    }
+
+    /// Tokenizes and embeds on both, and compares.
+    fn check(&self, texts: &TapeView) {
+        let (tokens_arena, rows_arena) = (Arena::host(), Arena::host());
+        let host = Executor::host().unwrap();
+        let expected = verbs::tokenize(&host, texts, &tokens_arena).unwrap();
+        let tokens = self.device.tokenize(texts, &self.tokens).unwrap();
+
+        assert_eq!(tokens.tokens.len(), expected.strings.len());
+        assert_eq!(tokens.first.to_vec().unwrap(), *expected.first.read().unwrap());
+        let spans = tokens.tokens.to_vec().unwrap();
+        let guard = expected.strings.read().unwrap();
+        let tape = guard.tape();
+        let bytes = spans.last().map_or(0, |[_, end]| *end as usize);
+        assert_eq!(bytes, expected.strings.bytes().len());
+        let strings = tokens.strings.slice(..bytes).unwrap().to_vec().unwrap();
+        for (index, ([begin, end], token)) in spans.iter().zip(tape.iter().unwrap()).enumerate() {
+            assert_eq!(&strings[*begin as usize..*end as usize], token, "token {index}");
+        }
+
+        let expected = verbs::embed(&host, &expected, &rows_arena).unwrap();
+        let rows = self.device.embed(&tokens, &self.rows).unwrap();
+        assert!(matches!(rows.read(), Err(Error::Device { .. })));
+        let (rows, expected) = (rows.to_vec().unwrap(), expected.read().unwrap());
+        assert_eq!(rows.len(), expected.len());
+        for (index, (value, expected)) in rows.iter().zip(&*expected).enumerate() {
+            let place = (index / verbs::DIM, index % verbs::DIM);
+            assert!((value - expected).abs() <= 1e-5, "{value} where the host has {expected}, at {place:?}");
+        }
+    }
+
+    fn check_items(&self, items: &[&[u8]]) {
+        self.check(&Tape::from_items(items).unwrap().view());
+    }
+}
+
+#[test]
+fn a_file_has_the_tokens_and_rows_that_it_has_on_the_host() {
+    let Some(subject) = Subject::new() else { return };
+    let readme = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let lines: Vec<_> = readme.split(|byte| *byte == b'\n').collect();
+    subject.check_items(&lines);
+    let used = subject.tokens.stats().bytes_used;
+    // The first call had no room for its tokens at first, and the second has as much as it needs.
+    subject.check_items(&lines);
+    assert!(subject.tokens.stats().bytes_used < used);
+}
+
+#[test]
+fn any_bytes_are_taken_apart_as_on_the_host() {
+    let Some(subject) = Subject::new() else { return };
+    let every_byte: Vec<u8> = (0..=255).collect();
+    let pairs: Vec<u8> = (0..1u32 << 13).map(|i| (i * (i >> 5 | 1)) as u8).collect();
+    subject.check_items(&[&every_byte, &pairs, b"\0\x0b\x0c \t\r\n", &[0xff; 300]]);
+}
+
+#[test]
+fn texts_without_bytes_or_tokens_have_rows_of_zeros() {
+    let Some(subject) = Subject::new() else { return };
+    subject.check_items(&[]);
+    subject.check_items(&[b""]);
+    subject.check_items(&[b"", b"", b"between", b"", b" \t ", b"", b"many", b"", b""]);
+    subject.check_items(&[&b" "[..]; 200]);
+    subject.check(&TapeView::of::<u64>(b"", &[]).unwrap());
+}
+
+#[test]
+fn texts_begin_and_end_anywhere() {
+    let Some(subject) = Subject::new() else { return };
+    // Around the 128 bytes that a thread takes: within a token, at its begin, at its end.
+    for length in [1, 2, 63, 126, 127, 128, 129, 130, 255, 256, 257, 1000] {
+        let word = vec![b'x'; length];
+        subject.check_items(&[&word, b"and", &word]);
+        subject.check_items(&[&[&word[..], b" y"].concat(), b"z"]);
+    }
+    // A tape need not begin at its first byte, nor end at its last; and its offsets may be narrower.
+    let bytes = b"before, one two three, after".repeat(20);
+    let offsets: [u32; 4] = [8, 11, 200, 300];
+    subject.check(&TapeView::of(&bytes, &offsets).unwrap());
+}
+
+#[test]
+fn a_call_after_larger_and_smaller_ones_is_right() {
+    let Some(subject) = Subject::new() else { return };
+    let words = b"words of one text ".repeat(400);
+    for count in [1, 400, 3, 399, 0, 400] {
+        subject.check_items(&[&words[..count * 18], b"and one more"]);
+    }
+    let allocations = subject.tokens.stats().allocations;
+    subject.check_items(&[&words, b"and one more"]);
+    assert_eq!(subject.tokens.stats().allocations, allocations);
+}
