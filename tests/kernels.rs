@@ -1,0 +1,238 @@
+//! The kernels by themselves, through the backend's `copy` and `rewind`: every alignment and length around the widths
+//! that they move at once, overlaps, many ranges, and ranges beyond 32 bits. Held against the host's own copies.
+#![cfg(feature = "cuda")]
+
+use device_arena::Placement;
+use device_arena::backend::{Backend, Block, CopyRange, Cuda, ScrubRange, Stream};
+
+/// What the kernels cut ranges into.
+const TILE: usize = 32 << 10;
+
+struct Gpu {
+    cuda: Cuda,
+    stream: Stream,
+}
+
+impl Gpu {
+    /// The first device; where there is none the skip is printed, and `DEVICE_ARENA_REQUIRE=cuda` makes it a failure.
+    fn new() -> Option<Self> {
+        match Cuda::load() {
+            Ok(cuda) => {
+                println!("backend: cuda ({})", cuda.library());
+                Some(Self { cuda, stream: cuda.create_stream(0).unwrap() })
+            }
+            Err(error) => {
+                let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
+                assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
+                println!("backend skipped: cuda ({error})");
+                None
+            }
+        }
+    }
+
+    fn block(&self, bytes: usize) -> Block {
+        self.cuda.allocate(0, Some(&self.stream), Placement::Device, bytes).unwrap()
+    }
+
+    fn free(&self, block: Block) {
+        // SAFETY: the test has the block alone.
+        unsafe { self.cuda.free(Some(&self.stream), block) }.unwrap();
+    }
+
+    fn transfer(&self, destination: *mut u8, source: *const u8, bytes: usize) {
+        let range = CopyRange { destination, source, bytes };
+        // SAFETY: both ends are live, and wait below.
+        unsafe { self.cuda.transfer(Some(&self.stream), range) }.unwrap();
+        self.cuda.synchronize(&self.stream).unwrap();
+    }
+
+    fn write(&self, block: &Block, bytes: &[u8]) {
+        assert!(bytes.len() <= block.bytes());
+        self.transfer(block.address().as_ptr(), bytes.as_ptr(), bytes.len());
+    }
+
+    fn read(&self, block: &Block, start: usize, bytes: usize) -> Vec<u8> {
+        let mut copy = vec![0; bytes];
+        self.transfer(copy.as_mut_ptr(), block.address().as_ptr().wrapping_add(start), bytes);
+        copy
+    }
+
+    fn copy(&self, ranges: &[CopyRange]) {
+        // SAFETY: the ranges are of blocks that the test has alone, and don't clash.
+        unsafe { self.cuda.copy(Some(&self.stream), ranges) }.unwrap();
+    }
+}
+
+fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+/// Copies of these offsets and lengths from one block to another, held against the host's.
+fn check_copies(gpu: &Gpu, ranges: &[(usize, usize, usize)], bytes: usize) {
+    let (from, to) = (gpu.block(bytes), gpu.block(bytes));
+    let source = pattern(bytes, 7);
+    let mut expected = pattern(bytes, 8);
+    gpu.write(&from, &source);
+    gpu.write(&to, &expected);
+    for &(from, to, bytes) in ranges {
+        expected[to..to + bytes].copy_from_slice(&source[from..from + bytes]);
+    }
+    let as_range = |&(start, end, bytes): &(usize, usize, usize)| CopyRange {
+        destination: to.address().as_ptr().wrapping_add(end),
+        source: from.address().as_ptr().wrapping_add(start),
+        bytes,
+    };
+    gpu.copy(&ranges.iter().map(as_range).collect::<Vec<_>>());
+    let got = gpu.read(&to, 0, bytes);
+    if let Some(at) = got.iter().zip(&expected).position(|(got, expected)| got != expected) {
+        let near = ranges.iter().find(|range| (range.1..range.1 + range.2.max(1)).contains(&at));
+        panic!("byte {at} differs, in {near:?}");
+    }
+    gpu.free(from);
+    gpu.free(to);
+}
+
+#[test]
+fn every_alignment_and_length_around_the_widths() {
+    let Some(gpu) = Gpu::new() else { return };
+    let mut lengths: Vec<usize> = (0..=67).collect();
+    lengths.extend([127, 128, 129, 255, 256, 257, 1023, 1024, 1025]);
+    const ROW: usize = 1088;
+    let mut ranges = Vec::new();
+    for from in 0..16 {
+        for to in 0..16 {
+            for &bytes in &lengths {
+                let row = ranges.len() * ROW;
+                ranges.push((row + from, row + to, bytes));
+            }
+        }
+    }
+    let bytes = ranges.len() * ROW;
+    check_copies(&gpu, &ranges, bytes);
+    println!("{} ranges", ranges.len());
+}
+
+#[test]
+fn every_alignment_around_the_tiles() {
+    let Some(gpu) = Gpu::new() else { return };
+    let mut ranges = Vec::new();
+    let mut row = 0;
+    for (from, to) in (0..16).flat_map(|from| [(from, 0), (0, from), (from, 15 - from), (from, from)]) {
+        for bytes in [TILE - 17, TILE - 1, TILE, TILE + 1, TILE + 15, 2 * TILE - to, 2 * TILE + 1 - to] {
+            ranges.push((row + from, row + to, bytes));
+            row += 2 * TILE + 64;
+        }
+    }
+    // In parts, so that a small device holds them.
+    for part in ranges.chunks(64) {
+        let first = part[0].0 / (2 * TILE + 64) * (2 * TILE + 64);
+        let part: Vec<_> = part.iter().map(|&(from, to, bytes)| (from - first, to - first, bytes)).collect();
+        check_copies(&gpu, &part, part.len() * (2 * TILE + 64));
+    }
+}
+
+#[test]
+fn a_hundred_thousand_ranges() {
+    let Some(gpu) = Gpu::new() else { return };
+    let count = 100_000;
+    let ranges: Vec<_> = (0..count)
+        .map(|row| {
+            let back = count - 1 - row;
+            (row * 80 + row % 16, back * 80 + row % 13, (row * 7) % 65)
+        })
+        .collect();
+    check_copies(&gpu, &ranges, count * 80);
+}
+
+#[test]
+fn a_range_that_overlaps_itself_moves_as_memmove() {
+    let Some(gpu) = Gpu::new() else { return };
+    let size = 300_000;
+    let block = gpu.block(size);
+    let source = pattern(size, 3);
+    for distance in [1, 2, 3, 7, 8, 15, 16, 17, 31, 64, 255, 4096, 40_000] {
+        for bytes in [1, distance, distance + 1, 100, 5000, 100_001] {
+            for (from, to) in [(5, 5 + distance), (5 + distance, 5), (0, distance), (distance, 0)] {
+                gpu.write(&block, &source);
+                let at = |offset| block.address().as_ptr().wrapping_add(offset);
+                gpu.copy(&[CopyRange { destination: at(to), source: at(from), bytes }]);
+                let mut expected = source.clone();
+                expected.copy_within(from..from + bytes, to);
+                assert!(gpu.read(&block, 0, size) == expected, "{from} to {to}, {bytes} bytes");
+            }
+        }
+    }
+    gpu.free(block);
+}
+
+#[test]
+fn fills_of_every_alignment() {
+    let Some(gpu) = Gpu::new() else { return };
+    const ROW: usize = 160;
+    let mut rows = Vec::new();
+    for start in 0..32 {
+        for bytes in 0..=100 {
+            rows.push((rows.len() * ROW + start, bytes, (rows.len() % 251) as u8));
+        }
+    }
+    rows.push((rows.len() * ROW + 3, 3 * TILE + 5, 0xA5));
+    let size = rows.len() * ROW + 4 * TILE;
+    let block = gpu.block(size);
+    let mut expected = pattern(size, 5);
+    gpu.write(&block, &expected);
+    let as_range = |&(start, bytes, value): &(usize, usize, u8)| ScrubRange {
+        address: block.address().as_ptr().wrapping_add(start),
+        bytes,
+        value,
+    };
+    let ranges: Vec<_> = rows.iter().map(as_range).collect();
+    // SAFETY: the ranges are of a block that the test has alone.
+    unsafe { gpu.cuda.rewind(Some(&gpu.stream), None, &ranges) }.unwrap();
+    for &(start, bytes, value) in &rows {
+        expected[start..start + bytes].fill(value);
+    }
+    assert!(gpu.read(&block, 0, size) == expected);
+    gpu.free(block);
+}
+
+#[test]
+fn ranges_beyond_four_gib() {
+    let Some(gpu) = Gpu::new() else { return };
+    const FOUR_GIB: usize = 4 << 30;
+    let size = FOUR_GIB + (64 << 20);
+    let blocks = (0..2).map(|_| gpu.cuda.allocate(0, Some(&gpu.stream), Placement::Device, size));
+    let Ok([from, to]) =
+        blocks.collect::<Result<Vec<_>, _>>().map(|blocks| <[Block; 2]>::try_from(blocks).unwrap())
+    else {
+        println!("skipped: the device has no two blocks of {size} bytes");
+        return;
+    };
+    let at = |block: &Block, offset: usize| block.address().as_ptr().wrapping_add(offset);
+    let whole = |block: &Block, value| ScrubRange { address: at(block, 0), bytes: size, value };
+    // SAFETY: the ranges are of blocks that the test has alone.
+    unsafe { gpu.cuda.rewind(Some(&gpu.stream), None, &[whole(&from, 0x11), whole(&to, 0x22)]) }.unwrap();
+    // Marks on both sides of the boundary and at the ends of a range that is aligned in no way.
+    let (start, end, bytes) = (3, 8, FOUR_GIB + 12_345);
+    let mark = pattern(256, 9);
+    for offset in [start, FOUR_GIB - 128, start + bytes - 256] {
+        gpu.transfer(at(&from, offset), mark.as_ptr(), mark.len());
+    }
+    let small = CopyRange { destination: at(&to, size - 100), source: at(&from, start), bytes: 50 };
+    gpu.copy(&[CopyRange { destination: at(&to, end), source: at(&from, start), bytes }, small]);
+    for offset in [start, FOUR_GIB - 128, start + bytes - 256] {
+        assert!(gpu.read(&to, offset - start + end, 256) == mark, "at {offset}");
+    }
+    assert_eq!(gpu.read(&to, end + bytes, 4), [0x22; 4]);
+    assert_eq!(gpu.read(&to, end - 1, 1), [0x22]);
+    assert_eq!(gpu.read(&to, FOUR_GIB + 4096, 4), [0x11; 4]);
+    assert!(gpu.read(&to, size - 100, 50) == mark[..50]);
+    gpu.free(from);
+    gpu.free(to);
+}
