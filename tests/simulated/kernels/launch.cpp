@@ -11,6 +11,7 @@
 
 #include "arena.cu"
 
+#include "../../../examples/compact.cu"
 #include "../../../examples/embed/kernels.cu"
 
 #include "grid.h"
@@ -19,6 +20,7 @@ static const grid::Kernel KERNELS[] = {
     GRID_KERNEL(device_arena_copy),
     GRID_KERNEL(device_arena_copy_few),
     GRID_KERNEL(device_arena_rewind),
+    GRID_KERNEL(compact),
     GRID_KERNEL(embed_count),
     GRID_KERNEL_THAT_SHARES(embed_sum),
     GRID_KERNEL(embed_write),
