@@ -14,6 +14,8 @@
 #include "../../../examples/compact.cu"
 #include "../../../examples/embed/kernels.cu"
 
+#include "../../cuda/kernels.cu"
+
 #include "grid.h"
 
 static const grid::Kernel KERNELS[] = {
@@ -25,6 +27,11 @@ static const grid::Kernel KERNELS[] = {
     GRID_KERNEL_THAT_SHARES(embed_sum),
     GRID_KERNEL(embed_write),
     GRID_KERNEL_THAT_SHARES(embed_rows),
+    GRID_KERNEL(suite_sums),
+    GRID_KERNEL(suite_fill),
+    GRID_KERNEL(suite_add),
+    GRID_KERNEL(suite_take),
+    GRID_KERNEL(suite_poke),
 };
 
 thread_local device_arena_dim3 device_arena_thread;
