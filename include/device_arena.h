@@ -39,7 +39,7 @@ struct device_arena_room {
   unsigned long long capacity;
   // Aligned to `alignment`.
   unsigned char* base;
-  // A power of two, at least 16. Every part begins at a multiple of it.
+  // A power of two: 16 unless the host asked for another. Every part begins at a multiple of it.
   unsigned long long alignment;
   // The call that the room belongs to. Kernels leave it alone.
   unsigned long long generation;

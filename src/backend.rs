@@ -58,6 +58,10 @@ pub struct DeviceInfo {
     pub total_bytes: Option<u64>,
     /// Whether its kernels reach pageable host memory.
     pub reaches_pageable_memory: bool,
+    /// How many multiprocessors it has.
+    pub multiprocessors: Option<u32>,
+    /// How many threads a block of a kernel can have, at most.
+    pub block_threads: Option<u32>,
     /// Where the device is on the PCI bus, which is the same in every process: domain, bus and device.
     pub pci_address: Option<(u32, u32, u32)>,
 }

@@ -240,12 +240,15 @@ impl CudaDriver {
             .zip(pci(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID))
             .map(|((domain, bus), device)| (domain, bus, device));
         let pageable = Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS;
+        let limits = self.limits(device)?;
         Ok(DeviceInfo {
             ordinal: ordinal.unsigned_abs(),
             name: String::from_utf8_lossy(name.get(..end).unwrap_or_default()).into_owned(),
             architecture: format!("sm_{major}{minor}"),
             total_bytes: Some(total as u64),
             reaches_pageable_memory: self.attribute(device, pageable).unwrap_or(0) != 0,
+            multiprocessors: Some(limits.multiprocessors),
+            block_threads: Some(limits.block_threads),
             pci_address,
         })
     }

@@ -71,6 +71,8 @@ impl Backend for Host {
             architecture: std::env::consts::ARCH.into(),
             total_bytes: pages::total_bytes(),
             reaches_pageable_memory: true,
+            multiprocessors: None,
+            block_threads: None,
             pci_address: None,
         }])
     }

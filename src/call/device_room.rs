@@ -46,17 +46,18 @@ impl Call {
     ///
     /// As [`output`](Self::output); [`Error::HostMemory`] for host pages; [`Error::Driver`].
     pub fn device_room<T: Pod>(&self, len: usize) -> Result<DeviceRoom<T>> {
-        self.device_room_aligned(len, PIECE)
+        self.device_room_aligned(len, PIECE.max(align_of::<T>()))
     }
 
-    /// As [`device_room`](Self::device_room), with pieces rounded up to `alignment` bytes.
+    /// As [`device_room`](Self::device_room), with pieces rounded up to `alignment` bytes: to as little as the alignment of
+    /// `T`, where the values are to be counted one by one.
     ///
     /// # Errors
     ///
-    /// As [`device_room`](Self::device_room); [`Error::Alignment`] for what is no power of two between 16 and 256.
+    /// As [`device_room`](Self::device_room); [`Error::Alignment`] for what is no power of two between the alignment of
+    /// `T` and 256.
     pub fn device_room_aligned<T: Pod>(&self, len: usize, alignment: usize) -> Result<DeviceRoom<T>> {
-        if !alignment.is_power_of_two() || !(PIECE..=HEADER).contains(&alignment) || align_of::<T>() > HEADER
-        {
+        if !alignment.is_power_of_two() || !(align_of::<T>()..=HEADER).contains(&alignment) {
             return Err(Error::Alignment { alignment: alignment.max(align_of::<T>()), largest: HEADER });
         }
         let overflow = || super::size_overflow::<T>("device_room", len);
@@ -136,7 +137,8 @@ impl<T: Pod> DeviceRoom<T> {
     }
 
     /// Waits for the stream, and makes an output of what the kernels took: from the room's start, the gaps between
-    /// pieces included. Whole values of `T` are counted.
+    /// pieces included. Whole values of `T` are counted, so that with pieces of 16 bytes there can be more of a smaller
+    /// type than were asked for: [`device_room_aligned`](Call::device_room_aligned) counts them exactly.
     ///
     /// # Errors
     ///

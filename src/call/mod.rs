@@ -24,7 +24,7 @@ pub use self::scratch::Scratch;
 pub use self::stage::StagedTape;
 pub use self::tape_output::TapeOutput;
 pub use self::writer::Writer;
-use crate::arena::{Access, ArenaDescription, Core, CoreRef, MAX_OUTPUTS, Patience, Room};
+use crate::arena::{Access, ArenaDescription, Core, CoreRef, MAX_OUTPUTS, Patience, Room, round_up};
 use crate::backend::{Backend, CopyRange, Event, Stream};
 use crate::error::{Error, Result, StaleReason};
 use crate::executor::Executor;
@@ -257,11 +257,35 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// As [`output`](Self::output), and [`Error::Device`] where the host can't write.
+    /// As [`output`](Self::output), and as [`Output::copy_from_slice`].
     pub fn output_from_slice<T: Pod>(&self, values: &[T]) -> Result<Output<T>> {
+        // First, so that what is refused has taken no room. To a device's memory the copy is another.
+        match self.host_access("output_from_slice", Access::Room) {
+            Ok(()) | Err(Error::Device { .. }) => {}
+            Err(error) => return Err(error),
+        }
         let mut output = self.output(values.len())?;
-        output.copy_from_slice(values)?;
-        Ok(output)
+        match output.copy_from_slice(values) {
+            Ok(()) => Ok(output),
+            Err(error) => {
+                self.give_back(output);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives an output's room back, where it is the last that was taken.
+    fn give_back<T: Pod>(&self, output: Output<T>) {
+        let bytes = output.len() * size_of::<T>();
+        let end = output.address().cast::<u8>();
+        drop(output);
+        if let Some(rounded) = round_up(bytes, self.core().source.options.alignment)
+            && bytes != 0
+        {
+            // SAFETY: the output was so many bytes of one block, rounded up.
+            let end = unsafe { end.add(rounded) };
+            self.with_room(|core, room| room.give_back(&core.counters, end, rounded, None));
+        }
     }
 
     /// An output of `len` values, each made by `value` from its index. The room is taken before `value` first
@@ -269,8 +293,9 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// As [`output_from_slice`](Self::output_from_slice).
+    /// As [`output`](Self::output), and as [`Output::as_mut_slice`].
     pub fn output_from_fn<T: Pod>(&self, len: usize, value: impl FnMut(usize) -> T) -> Result<Output<T>> {
+        self.host_access("output_from_fn", Access::Room)?;
         let mut output = self.output(len)?;
         output.fill_with(value)?;
         Ok(output)
