@@ -1,0 +1,154 @@
+//! The examples beside the main job, run as processes: `doctor` and `compact`.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// The example's binary. `cargo test` builds it beside the tests; `cargo test --test examples` alone does not.
+fn example(name: &str) -> Option<PathBuf> {
+    let test = std::env::current_exe().ok()?;
+    let profile = test.parent()?.parent()?;
+    let example = profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    example.exists().then_some(example)
+}
+
+/// Runs an example with changes of the environment, or says that it is skipped.
+fn run(name: &str, args: &[&str], environment: &[(&str, &str)]) -> Option<Output> {
+    let Some(example) = example(name) else {
+        println!("skipped: the example `{name}` is not built, `cargo build --examples` does it");
+        return None;
+    };
+    let mut command = Command::new(example);
+    Some(command.args(args).envs(environment.iter().copied()).output().expect("the example starts"))
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("what is printed is UTF-8")
+}
+
+/// The values of a report by their names, each of which comes once.
+fn facts(report: &str) -> Vec<(&str, &str)> {
+    let facts: Vec<_> =
+        report.lines().map(|line| line.split_once(": ").expect("each line is `name: value`")).collect();
+    for (index, (name, _)) in facts.iter().enumerate() {
+        assert!(!facts[..index].iter().any(|(earlier, _)| earlier == name), "{name} twice in\n{report}");
+        assert!(!name.contains(char::is_whitespace), "{name}");
+    }
+    facts
+}
+
+fn fact<'r>(report: &'r str, name: &str) -> &'r str {
+    let found = facts(report).into_iter().find(|(found, _)| *found == name);
+    found.unwrap_or_else(|| panic!("no {name} in\n{report}")).1
+}
+
+fn doctor(environment: &[(&str, &str)]) -> Option<String> {
+    let output = run("doctor", &[], environment)?;
+    assert!(output.status.success(), "{:?}", output.status);
+    assert_eq!(text(&output.stderr), "");
+    Some(text(&output.stdout).to_owned())
+}
+
+#[test]
+fn the_doctor_reports_without_a_driver() {
+    // Where the variable is set, no other name is tried.
+    let Some(report) = doctor(&[("DEVICE_ARENA_CUDA_LIBRARY", "/no/such/driver.so")]) else { return };
+    assert_eq!(fact(&report, "crate.version"), env!("CARGO_PKG_VERSION"));
+    assert_eq!(fact(&report, "best"), "host 0");
+    let library = fact(&report, "cuda.library");
+    let expected = if cfg!(feature = "cuda") { "/no/such/driver.so" } else { "no GPU backend" };
+    assert!(library.contains(expected), "{report}");
+    for kind in ["null", "stack", "heap", "static", "code", "host.arena"] {
+        let answer = fact(&report, &format!("pointer.{kind}"));
+        assert!(answer.starts_with("unregistered"), "{kind}: {answer}");
+    }
+    assert!(!report.contains("UNEXPECTED"), "{report}");
+}
+
+/// Whether a GPU is to be expected; where there is none the skip is printed, and `DEVICE_ARENA_REQUIRE=cuda` makes it a
+/// failure.
+#[cfg(feature = "cuda")]
+fn has_gpu() -> bool {
+    match device_arena::backend::Cuda::load() {
+        Ok(_) => true,
+        Err(error) => {
+            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
+            println!("backend skipped: cuda ({error})");
+            false
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn the_doctor_finds_nothing_wrong_with_a_gpu() {
+    if !has_gpu() {
+        return;
+    }
+    let Some(report) = doctor(&[]) else { return };
+    assert_eq!(fact(&report, "best"), "cuda 0");
+    for part in ["executor", "copies", "kernels"] {
+        assert_eq!(fact(&report, &format!("cuda.0.{part}")), "works");
+    }
+    assert_eq!(fact(&report, "cuda.0.image.arena.ptx"), "loads");
+    let answers = [
+        ("block.start", "device 0, cuda's, direct, at 0 of 1048576 bytes"),
+        ("block.interior", "device 0, cuda's, direct, at 524289 of 1048576 bytes"),
+        ("block.coherent", "pinned host"),
+        ("block.freed", "unregistered"),
+        ("pinned", "pinned host"),
+        ("registered", "pinned host"),
+        ("managed", "managed 0"),
+        ("reserved", "unmapped"),
+        ("mapped", "device 0, cuda's, virtual"),
+        ("pool", "device 0, cuda's, of a pool"),
+    ];
+    for (kind, expected) in answers {
+        let answer = fact(&report, &format!("pointer.cuda.0.{kind}"));
+        assert!(answer.starts_with(expected), "{kind}: {answer}");
+    }
+    assert!(!report.contains("UNEXPECTED") && !report.contains("WRONG"), "{report}");
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn a_room_overflows_grows_and_suffices_from_then_on() {
+    let Some(output) = run("compact", &[], &[]) else { return };
+    let report = text(&output.stdout);
+    assert!(output.status.success(), "{report}{}", text(&output.stderr));
+    if !has_gpu() {
+        assert!(report.starts_with("skipped: "), "{report}");
+        return;
+    }
+    let calls: Vec<Vec<_>> = report
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|words| words.first().is_some_and(|word| word.parse::<u32>().is_ok()))
+        .collect();
+    let outcomes: Vec<_> = calls.iter().map(|words| (words[0], words[3])).collect();
+    assert_eq!(outcomes, [("1", "overflow"), ("1", "collected"), ("2", "collected"), ("3", "collected")]);
+    assert_eq!(calls[1][1], calls[0][2], "the room that the kernel asked for");
+    assert_eq!(calls[3][4], "0", "a steady call allocates nothing: {report}");
+    assert!(report.ends_with("the same as on the host\n"), "{report}");
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn no_words_and_none_but_empty_ones_are_kept_as_well() {
+    if !has_gpu() {
+        return;
+    }
+    for (name, content) in [("nothing", ""), ("spaces", "   \n \n"), ("words", "  one two   three\n\nfour ")]
+    {
+        let path =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("compact-{}-{name}", std::process::id()));
+        std::fs::write(&path, content).expect("the file is written");
+        let output = run("compact", &[path.to_str().expect("a path of UTF-8")], &[]);
+        let _ = std::fs::remove_file(&path);
+        let Some(output) = output else { return };
+        assert!(output.status.success(), "{name}: {}", text(&output.stdout));
+    }
+    let Some(output) = run("compact", &["no-such-file"], &[]) else { return };
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no-such-file"));
+}
