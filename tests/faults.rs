@@ -24,7 +24,7 @@ fn call(executor: &Executor, arena: &Arena, sizes: &[usize]) -> Result<Vec<View<
     let views = sizes
         .iter()
         .zip(0..)
-        .map(|(&bytes, index)| Ok(call.output_from_fn(bytes, |_| index)?.publish()))
+        .map(|(&bytes, index)| Ok(call.output_from_slice(&vec![index; bytes])?.publish()))
         .collect::<Result<Vec<_>>>()?;
     call.finish()?;
     Ok(views)
@@ -32,7 +32,7 @@ fn call(executor: &Executor, arena: &Arena, sizes: &[usize]) -> Result<Vec<View<
 
 fn intact(views: &[View<u8>]) {
     for (view, index) in views.iter().zip(0..) {
-        assert!(view.read().unwrap().iter().all(|&byte| byte == index));
+        assert!(view.to_vec().unwrap().iter().all(|&byte| byte == index));
     }
 }
 
@@ -363,19 +363,22 @@ fn an_executor_without_a_stream_is_an_error() {
 }
 
 /// A life of an arena that meets every operation; every step may fail, and then the next goes on.
-fn life(plan: &FaultPlan, executor: &Executor) {
-    let arena = options().scrub(Scrub::Zero).build(executor).unwrap();
+fn life(plan: &FaultPlan, executor: &Executor, options: ArenaOptions) {
+    let arena = options.scrub(Scrub::Zero).build(executor).unwrap();
     for round in 0..4usize {
         if let Ok(views) = call(executor, &arena, &[3000 * round + 1, 5000, 64]) {
-            intact(&views);
+            // A copy to the host is an operation too, where the memory is a device's.
+            let _ = views[1].to_vec().map(|bytes| assert_eq!(bytes, [1; 5000]));
             let _ = views[0].export().map(|export| assert_eq!(export[0], 0));
+            let other = Executor::on(executor_backend(executor, plan), 0);
+            let _ = other.and_then(|other| views[2].read_on(&other).map(drop));
         }
         let _ = arena.reserve(20_000 * round);
         let soon = executor.defer(&arena, move |call| Ok(call.output_from_slice(&[1u8; 9000])?.publish()));
         if let Ok(soon) = soon {
             let _ = executor.order_after(&soon);
             if let Ok(view) = soon.wait() {
-                let _ = view.read().map(|guard| assert_eq!(*guard, [1; 9000]));
+                let _ = view.to_vec().map(|bytes| assert_eq!(bytes, [1; 9000]));
             }
         }
         if let Ok(running) = executor.begin_timeout(&arena, std::time::Duration::from_secs(10)) {
@@ -393,20 +396,82 @@ fn life(plan: &FaultPlan, executor: &Executor) {
     assert_eq!(plan.live_blocks(), 0, "nothing is lost");
 }
 
-#[test]
-fn the_nth_operation_of_each_kind_fails_and_nothing_is_lost() {
+/// The backend of an executor under test, with the same plan.
+fn executor_backend(executor: &Executor, plan: &FaultPlan) -> AnyBackend {
+    #[cfg(feature = "cuda")]
+    if executor.vendor() == device_arena::backend::Vendor::Cuda {
+        let cuda = device_arena::backend::Cuda::load().unwrap();
+        return AnyBackend::Faults(Faults::new(AnyBackend::Cuda(cuda), plan.clone()));
+    }
+    let _ = executor;
+    AnyBackend::Faults(Faults::new(AnyBackend::Host(Host), plan.clone()))
+}
+
+/// Fails each operation of a backend in turn; answers the operations that a life has not met.
+fn fail_each(name: &str, backend: &AnyBackend, options: ArenaOptions) -> Vec<Operation> {
+    println!("backend: {name} behind faults");
+    let mut unmet = Vec::new();
     for operation in Operation::ALL {
         let mut met = 0;
         for nth in 0..40 {
-            let (plan, executor) = subject();
+            let plan = FaultPlan::default();
+            let behind = AnyBackend::Faults(Faults::new(backend.clone(), plan.clone()));
+            let executor = Executor::on(behind, 0).unwrap();
             plan.fail(operation, nth, 1);
-            life(&plan, &executor);
+            life(&plan, &executor, options);
             met += plan.injected();
         }
         println!("{operation:?}: {met} failures met");
-        // A host arena's life neither lists devices, nor classifies, nor opens streams, nor copies.
-        let met_by_tests_of_their_own =
-            [Operation::Devices, Operation::Classify, Operation::Stream, Operation::Copy, Operation::Notify];
-        assert!(met > 0 || met_by_tests_of_their_own.contains(&operation), "{operation:?} was never met");
+        if met == 0 {
+            unmet.push(operation);
+        }
+    }
+    unmet
+}
+
+#[test]
+fn the_nth_operation_of_each_kind_fails_and_nothing_is_lost() {
+    let unmet = fail_each("host", &AnyBackend::Host(Host), options());
+    // A host arena's life neither lists devices, nor classifies, nor opens streams, nor copies, nor is a device's.
+    for operation in unmet {
+        let met_by_tests_of_their_own = [
+            Operation::Devices,
+            Operation::Classify,
+            Operation::Copy,
+            Operation::Transfer,
+            Operation::Notify,
+        ];
+        assert!(met_by_tests_of_their_own.contains(&operation), "{operation:?} was never met");
+    }
+}
+
+#[test]
+#[cfg(feature = "cuda")]
+fn the_nth_operation_of_a_device_fails_and_nothing_is_lost() {
+    use device_arena::Placement;
+    let cuda = match device_arena::backend::Cuda::load() {
+        Ok(cuda) => AnyBackend::Cuda(cuda),
+        Err(error) => {
+            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
+            return println!("backend skipped: cuda ({error})");
+        }
+    };
+    for placement in [Placement::Device, Placement::HostCoherent] {
+        let unmet = fail_each(&format!("cuda, {placement:?}"), &cuda, options().placement(placement));
+        for operation in unmet {
+            let met_elsewhere = [
+                Operation::Devices,
+                Operation::Classify,
+                Operation::Copy,
+                Operation::Notify,
+                // A device runs deferred work at once.
+                Operation::Enqueue,
+            ];
+            // What host and device share is filled by the host, and copied by it.
+            let is_host_work = placement == Placement::HostCoherent
+                && matches!(operation, Operation::Transfer | Operation::Rewind);
+            assert!(met_elsewhere.contains(&operation) || is_host_work, "{operation:?} was never met");
+        }
     }
 }
