@@ -106,7 +106,7 @@ fn elsewhere() -> impl Strategy<Value = bool> {
 }
 
 fn new_arena() -> impl Strategy<Value = Op> {
-    let place = prop_oneof![Just(Place::Host), pick().prop_map(Place::Executor)];
+    let place = prop_oneof![1 => Just(Place::Host), 2 => pick().prop_map(Place::Executor)];
     (options(), place).prop_map(|(options, place)| Op::NewArena { options, place })
 }
 
@@ -147,6 +147,8 @@ fn call_op() -> impl Strategy<Value = Op> {
         2 => (pick(), 0..20u8, any::<u8>()).prop_map(|(call, items, bytes)| Op::Tape { call, items, bytes }),
         3 => finish(),
         1 => (pick(), elsewhere()).prop_map(|(call, elsewhere)| Op::Abandon { call, elsewhere }),
+        2 => (pick(), any::<u8>(), bool::weighted(0.9))
+            .prop_map(|(call, view, fits)| Op::Copy { call, view, fits }),
         1 => (pick(), bool::ANY).prop_map(|(call, overflows)| Op::HugeOutput { call, overflows }),
         1 => (pick(), 0..many).prop_map(|(call, count)| Op::ManyOutputs { call, count }),
         1 => pick().prop_map(|call| Op::Output { call, of: Type::Vast, len: 1, room: Room::Plain }),

@@ -22,8 +22,17 @@ pub fn fuzz_tape(data: &[u8]) {
 ///
 /// Where the two disagree.
 pub fn fuzz_program(data: &[u8]) {
+    fuzz_program_on(&Subject::host(), data);
+}
+
+/// Reads `data` as a program, and runs it on a subject and on the model.
+///
+/// # Panics
+///
+/// Where the two disagree.
+pub fn fuzz_program_on(subject: &Subject, data: &[u8]) {
     let Ok(program) = Program::arbitrary(&mut Unstructured::new(data)) else { return };
-    if let Err(failure) = crate::run::run(&Subject::host(), &program) {
+    if let Err(failure) = crate::run::run(subject, &program) {
         panic!("{failure}");
     }
 }

@@ -10,6 +10,7 @@
 //! byte. A failure prints the program as it ran, one operation a line, with the names that things had.
 
 mod fuzz;
+mod lane;
 mod model;
 mod program;
 mod run;
@@ -17,7 +18,7 @@ mod subject;
 mod tapes;
 mod value;
 
-pub use fuzz::{fuzz_program, fuzz_tape};
+pub use fuzz::{fuzz_program, fuzz_program_on, fuzz_tape};
 pub use model::{LAST_GENERATION, MAX_OUTPUTS, MAX_READERS};
 pub use program::{
     Align, Begin, Deferral, Ending, First, Growth, Limit, Op, Options, Place, Program, Read, Release, Room,

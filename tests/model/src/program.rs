@@ -251,6 +251,8 @@ pub enum Op {
     Tape { call: Pick, items: u8, bytes: u8 },
     /// Writes to an open output.
     Write { open: Pick, what: Write },
+    /// Opens an output and copies a view to it; one that is too long, unless it fits.
+    Copy { call: Pick, view: Pick, fits: bool },
     /// Publishes an open output.
     Publish { open: Pick, elsewhere: bool },
     /// Publishes so many of a fixed output's values, one more than there are among them.

@@ -1,32 +1,46 @@
-//! What a program runs on: the executors of one backend, by name.
+//! What a program runs on: the executors of one backend, and where their arenas are, by name.
 
-use std::fmt;
 use std::sync::Arc;
 
-use device_arena::{Executor, Result};
+use device_arena::backend::{AnyBackend, Backend, Host};
+use device_arena::{Executor, Placement, Result};
 
-type Make = dyn Fn() -> Result<Executor> + Send + Sync;
+use crate::lane::Lane;
 
-/// A backend under test.
-#[derive(Clone)]
+/// A backend under test, and where its arenas are.
+#[derive(Clone, Debug)]
 pub struct Subject {
     name: String,
-    executor: Arc<Make>,
+    backend: AnyBackend,
+    /// None for the host, which has one kind of memory.
+    placement: Option<Placement>,
+    ordinals: u32,
+    one_at_a_time: bool,
+}
+
+/// An executor, and for a device the way to its stream beside it.
+pub(crate) struct Seat {
+    pub(crate) executor: Executor,
+    pub(crate) lane: Option<Lane>,
 }
 
 impl Subject {
-    /// A backend whose executors `executor` makes, one with a stream of its own each time.
-    pub fn new(
-        name: impl Into<String>,
-        executor: impl Fn() -> Result<Executor> + Send + Sync + 'static,
-    ) -> Self {
-        Self { name: name.into(), executor: Arc::new(executor) }
-    }
-
     /// The host.
     #[must_use]
     pub fn host() -> Self {
-        Self::new("host", Executor::host)
+        let (name, backend) = ("host".into(), AnyBackend::Host(Host));
+        Self { name, backend, placement: None, ordinals: 1, one_at_a_time: false }
+    }
+
+    /// The devices of a backend, whose arenas are placed so.
+    ///
+    /// # Errors
+    ///
+    /// What the backend says of its devices and their streams.
+    pub fn devices(name: impl Into<String>, backend: AnyBackend, placement: Placement) -> Result<Self> {
+        let ordinals = u32::try_from(backend.devices()?.len()).unwrap_or(u32::MAX).max(1);
+        let one_at_a_time = Lane::is_one_at_a_time(&backend)?;
+        Ok(Self { name: name.into(), backend, placement: Some(placement), ordinals, one_at_a_time })
     }
 
     /// The name that test output carries.
@@ -35,19 +49,37 @@ impl Subject {
         &self.name
     }
 
-    /// One more executor.
-    ///
-    /// # Errors
-    ///
-    /// What the backend says.
-    pub fn executor(&self) -> Result<Executor> {
-        (self.executor)()
+    /// Where arenas are; none for the host.
+    pub(crate) fn placement(&self) -> Option<Placement> {
+        self.placement
     }
-}
 
-impl fmt::Debug for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subject").field("name", &self.name).finish_non_exhaustive()
+    pub(crate) fn is_device(&self) -> bool {
+        self.placement.is_some()
+    }
+
+    /// Whether the driver runs one stream's host work at a time, so that one gate keeps all others from opening.
+    pub(crate) fn is_one_at_a_time(&self) -> bool {
+        self.one_at_a_time
+    }
+
+    /// The least alignment of an output in the executors' arenas, and a block's own.
+    pub(crate) fn alignments(&self) -> (usize, usize) {
+        (self.backend.output_alignment(), self.backend.block_alignment())
+    }
+
+    /// The `index`th executor: of the ordinals in turn, each with a stream of its own.
+    pub(crate) fn executor(&self, index: usize) -> Result<Seat> {
+        if !self.is_device() {
+            return Ok(Seat { executor: Executor::on(self.backend.clone(), 0)?, lane: None });
+        }
+        let ordinal = u32::try_from(index).unwrap_or(0) % self.ordinals;
+        let stream = Arc::new(self.backend.create_stream(ordinal)?);
+        let raw = self.backend.raw_stream(&stream)?;
+        let keep_alive = Box::new(Arc::clone(&stream));
+        // SAFETY: the stream lives as long as the keep-alive.
+        let executor = unsafe { Executor::adopt(self.backend.clone(), raw, keep_alive) }?;
+        Ok(Seat { executor, lane: Some(Lane::new(self.backend.clone(), stream)) })
     }
 }
 
@@ -65,9 +97,23 @@ pub enum Candidate {
     },
 }
 
-/// Every backend that the design names, the host first. A lane for one more adds its line here.
+/// Every backend that the design names, the host first. A lane for one more adds its line here. Whether the CUDA backend
+/// is here, only the caller's features say.
 #[must_use]
-pub fn candidates() -> Vec<Candidate> {
-    let absent = |name: &str| Candidate::Absent { name: name.into(), reason: "not in this build".into() };
-    vec![Candidate::Present(Subject::host()), absent("cuda"), absent("rocm")]
+pub fn candidates(cuda: &std::result::Result<AnyBackend, String>) -> Vec<Candidate> {
+    let absent = |name: &str, reason: &str| Candidate::Absent { name: name.into(), reason: reason.into() };
+    let device = |name: &str, placement| {
+        let backend = cuda.clone();
+        match backend.and_then(|it| Subject::devices(name, it, placement).map_err(|error| error.to_string()))
+        {
+            Ok(subject) => Candidate::Present(subject),
+            Err(reason) => absent(name, &reason),
+        }
+    };
+    vec![
+        Candidate::Present(Subject::host()),
+        device("cuda", Placement::Device),
+        device("cuda host-coherent", Placement::HostCoherent),
+        absent("rocm", "not in this build"),
+    ]
 }

@@ -104,6 +104,22 @@ pub(crate) fn pattern(token: u64, start: usize, len: usize) -> Vec<u8> {
     (start..start + len).map(|position| byte(token, position)).collect()
 }
 
+/// What a device fills room of so many bytes with under `token`: one byte throughout, or two, of a half each.
+pub(crate) fn fills(token: u64, len: usize) -> Vec<(std::ops::Range<usize>, u8)> {
+    let value = byte(token, 0);
+    if token.is_multiple_of(4) && len >= 2 {
+        vec![(0..len / 2, value), (len / 2..len, !value)]
+    } else {
+        vec![(0..len, value)]
+    }
+}
+
+/// The bytes of such a fill.
+pub(crate) fn filled(token: u64, len: usize) -> Vec<u8> {
+    let fills = fills(token, len).into_iter();
+    fills.flat_map(|(range, value)| range.map(move |_| value)).collect()
+}
+
 /// The values whose bytes are `token`'s, from value `start` on.
 pub(crate) fn values<T: Value>(token: u64, start: usize, len: usize) -> Vec<T> {
     let mut values = vec![T::zeroed(); len];

@@ -49,6 +49,13 @@ pub(crate) enum Answer {
         expected: usize,
         actual: usize,
     },
+    /// Host access to a device's memory.
+    Device {
+        ordinal: u32,
+    },
+    /// A device's access to host pages.
+    HostMemory,
+    WrongExecutor,
     Panicked(String),
     AlreadyTaken,
     /// The error that a deferral of the program answers.
@@ -61,6 +68,7 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     InvalidArgument,
+    Device,
     Contended,
     OutOfMemory,
     OverLimit,
@@ -78,7 +86,10 @@ impl Answer {
             | Self::Alignment { .. }
             | Self::OutOfRange { .. }
             | Self::LengthMismatch { .. }
+            | Self::HostMemory
+            | Self::WrongExecutor
             | Self::AlreadyTaken => Word::InvalidArgument,
+            Self::Device { .. } => Word::Device,
             Self::Contended(_) => Word::Contended,
             Self::Pending { .. } => Word::Pending,
             Self::TooManyReaders { .. } | Self::TooManyOutputs { .. } | Self::OverLimit { .. } => {
@@ -109,6 +120,9 @@ impl Answer {
             Self::OutOfMemory { .. } => "out of memory",
             Self::OutOfRange { .. } => "out of range",
             Self::LengthMismatch { .. } => "length mismatch",
+            Self::Device { .. } => "device memory",
+            Self::HostMemory => "host memory",
+            Self::WrongExecutor => "wrong executor",
             Self::Panicked(_) => "deferred panic",
             Self::AlreadyTaken => "already taken",
             Self::Scripted(_) => "deferred error",

@@ -28,10 +28,45 @@ pub(crate) enum Phase {
     Deferred,
 }
 
+/// Where an arena's memory is, and which executor it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// Host pages, for every executor of the host.
+    Host,
+    /// Host pages that a device reaches too.
+    Coherent { executor: usize },
+    /// A device's own memory.
+    Device { executor: usize, ordinal: u32 },
+}
+
+impl Home {
+    /// The executor of a device that it serves.
+    pub(crate) fn executor(self) -> Option<usize> {
+        match self {
+            Self::Host => None,
+            Self::Coherent { executor } | Self::Device { executor, .. } => Some(executor),
+        }
+    }
+
+    /// Refuses what the host can't reach.
+    pub(crate) fn check_host(self) -> Result<(), Answer> {
+        match self {
+            Self::Device { ordinal, .. } => Err(Answer::Device { ordinal }),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn is_on_device(self) -> bool {
+        matches!(self, Self::Device { .. })
+    }
+}
+
 /// What an arena was made with, the defaults put in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) alignment: usize,
+    /// A block's alignment, and the step of its size.
+    pub(crate) block: usize,
     pub(crate) first_capacity: usize,
     pub(crate) byte_limit: usize,
     pub(crate) exact_growth: bool,
@@ -43,6 +78,9 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug)]
 pub(crate) struct Arena {
     pub(crate) settings: Settings,
+    pub(crate) home: Home,
+    /// The work that readers on other streams have left: its own stream waits for it at the next begin.
+    pub(crate) readers_left: Vec<usize>,
     /// Whether its handle is there.
     pub(crate) alive: bool,
     pub(crate) generation: u64,
@@ -69,9 +107,11 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(settings: Settings, home: Home) -> Self {
         Self {
             settings,
+            home,
+            readers_left: Vec::new(),
             alive: true,
             generation: 0,
             era: 0,
@@ -131,6 +171,12 @@ impl Arena {
         self.scratch.clear();
         self.used_before.clear();
         self.used_anywhere = false;
+    }
+
+    /// Whether a begin now may give blocks back to the driver, which a device's stream is waited for.
+    pub(crate) fn may_free_on_begin(&self) -> bool {
+        let exhausted = self.generation + 2 >= LAST_GENERATION;
+        self.holder().is_none() && (exhausted || self.need.may_free_on_begin(&self.settings))
     }
 
     /// The blocks go once nobody owns them.

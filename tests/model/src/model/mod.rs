@@ -8,7 +8,7 @@ mod work;
 use std::ops::Range;
 
 pub(crate) use self::answer::{Answer, Holder, Word};
-pub(crate) use self::arena::{Arena, Phase, Settings};
+pub(crate) use self::arena::{Arena, Home, Phase, Settings};
 pub use self::arena::{LAST_GENERATION, MAX_OUTPUTS, MAX_READERS};
 pub(crate) use self::need::{Change, Need, Seen, room};
 pub(crate) use self::work::{Event, Task, Works};
@@ -83,6 +83,8 @@ pub(crate) struct Export {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) executors: Vec<bool>,
+    /// They are a device's.
+    pub(crate) on_device: bool,
     pub(crate) arenas: Vec<Arena>,
     pub(crate) calls: Vec<Call>,
     pub(crate) opens: Vec<Open>,
@@ -139,6 +141,38 @@ impl Model {
         &mut self.arenas[self.calls[call].arena]
     }
 
+    /// Where the memory of a call is.
+    pub(crate) fn home_of(&self, call: usize) -> Home {
+        self.arenas[self.calls[call].arena].home
+    }
+
+    /// Whether an arena serves an executor: host pages those of the host, a device's memory its own.
+    pub(crate) fn serves(&self, arena: usize, executor: usize) -> Result<(), Answer> {
+        let serves = match self.arenas[arena].home.executor() {
+            None => !self.on_device,
+            Some(own) => own == executor,
+        };
+        if serves { Ok(()) } else { Err(Answer::WrongExecutor) }
+    }
+
+    /// The queue of an executor waits for what is in another's now.
+    pub(crate) fn order_after_queue(&mut self, executor: usize, other: usize) {
+        if let Some(on) = self.works.last_of(other) {
+            self.works.push(executor, Task::Wait { on }, None);
+        }
+    }
+
+    /// An arena's own queue waits for the readers that other queues have had.
+    pub(crate) fn order_after_readers(&mut self, at: usize) {
+        let left = std::mem::take(&mut self.arenas[at].readers_left);
+        let Some(executor) = self.arenas[at].home.executor() else { return };
+        for on in left {
+            if !self.works.list[on].passed {
+                self.works.push(executor, Task::Wait { on }, None);
+            }
+        }
+    }
+
     /// Begins a call, or refuses to.
     pub(crate) fn begin(&mut self, at: usize, phase: Phase) -> Result<usize, Answer> {
         let arena = &mut self.arenas[at];
@@ -148,6 +182,8 @@ impl Model {
         arena.phase = phase;
         arena.rewinds += 1;
         arena.need.begin();
+        self.order_after_readers(at);
+        let arena = &self.arenas[at];
         let (generation, era) = (arena.generation, arena.era);
         let alive = phase == Phase::Running;
         self.calls.push(Call {

@@ -5,8 +5,6 @@
 
 use super::arena::Settings;
 
-const PAGE: usize = 4096;
-
 /// An arena's own counters of bytes and blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -89,8 +87,9 @@ impl Default for Need {
     }
 }
 
-fn pages(bytes: usize) -> usize {
-    bytes.next_multiple_of(PAGE)
+/// The least block that holds so many bytes.
+fn block(settings: &Settings, bytes: usize) -> usize {
+    bytes.next_multiple_of(settings.block)
 }
 
 /// The room of an output of `bytes` bytes, which are not too many, and what its alignment may cost beyond it.
@@ -159,14 +158,14 @@ impl Need {
     /// blocks that this call has something of.
     pub(super) fn may_be_refused(&self, settings: &Settings, asked: usize) -> bool {
         let beside = if self.touched { self.reserved() } else { 0 };
-        beside + pages(asked) > settings.byte_limit && !self.surely_fits(asked)
+        beside + block(settings, asked) > settings.byte_limit && !self.surely_fits(asked)
     }
 
     /// The limit has refused room for `asked` bytes. The next call begins with what would have held it, if the
     /// limit lets one block have as much.
     pub(crate) fn refuse(&mut self, settings: &Settings, asked: usize) {
         let wanted = self.used + asked as u64;
-        let possible = pages(wanted as usize) <= settings.byte_limit;
+        let possible = block(settings, wanted as usize) <= settings.byte_limit;
         self.wanted = if self.exact && possible { wanted } else { 0 };
         // The arena may count it as needed from the next begin on.
         self.exact_mark = false;
@@ -175,7 +174,18 @@ impl Need {
     /// Whether a reserve of `bytes` bytes may be refused: no block that is there is as large for sure.
     pub(crate) fn may_refuse_reserve(&self, settings: &Settings, bytes: usize) -> bool {
         let there = self.seen.blocks() == 1 && bytes <= self.reserved();
-        bytes != 0 && !there && self.reserved() + pages(bytes) > settings.byte_limit
+        bytes != 0 && !there && self.reserved() + block(settings, bytes) > settings.byte_limit
+    }
+
+    /// Whether a begin may give blocks back: a chain, one that fits no more, or what the limit is in the way of.
+    pub(crate) fn may_free_on_begin(&self, settings: &Settings) -> bool {
+        let outgrown = self.seen.blocks() > 1 || self.seen.high_water > self.seen.reserved;
+        outgrown || self.may_free_on_growth(settings)
+    }
+
+    /// Whether growth may: where the limit is in the way.
+    pub(crate) fn may_free_on_growth(&self, settings: &Settings) -> bool {
+        settings.byte_limit != usize::MAX && self.seen.blocks() != 0
     }
 
     /// Whether the promises alone say that there is room for `asked` bytes.
@@ -184,8 +194,8 @@ impl Need {
     }
 
     /// The request that a refusal for `asked` bytes names.
-    pub(crate) fn least_request(asked: usize) -> usize {
-        pages(asked)
+    pub(crate) fn least_request(settings: &Settings, asked: usize) -> usize {
+        block(settings, asked)
     }
 
     /// Holds the arena's counters against what the last operation may have done to them, and remembers them.
@@ -277,7 +287,7 @@ impl Need {
                 unchanged || kept && allocated == 1 && self.fits(settings, before, asked, grown)
             }
             // What the limit would not let beside the old blocks, while nobody had anything of them.
-            Change::Took { asked } => now.blocks() == 1 && now.reserved as usize >= pages(asked),
+            Change::Took { asked } => now.blocks() == 1 && now.reserved as usize >= block(settings, asked),
             Change::Grew => unchanged || (kept || limited) && allocated >= 1,
             Change::Reserved { bytes } => {
                 now.reserved as usize >= bytes && (unchanged || kept && allocated == 1 && grown >= bytes)
@@ -290,10 +300,10 @@ impl Need {
     /// Whether a new block of `grown` bytes is what growth makes of `asked`.
     fn fits(&self, settings: &Settings, before: Seen, asked: usize, grown: usize) -> bool {
         let first = [settings.first_capacity, before.high_water as usize];
-        if before.blocks() == 0 && first.iter().any(|first| grown == pages(asked.max(*first))) {
+        if before.blocks() == 0 && first.iter().any(|first| grown == block(settings, asked.max(*first))) {
             return true;
         }
         // The limit may have left the least that would do.
-        grown == pages(asked) || !settings.exact_growth && grown > pages(asked)
+        grown == block(settings, asked) || !settings.exact_growth && grown > block(settings, asked)
     }
 }

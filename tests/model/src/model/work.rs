@@ -97,6 +97,13 @@ impl Works {
         last.map(|last| self.up_to(last)).unwrap_or_default()
     }
 
+    /// The last work in an executor's queue, unless all has passed.
+    pub(crate) fn last_of(&self, executor: usize) -> Option<usize> {
+        (0..self.list.len())
+            .rev()
+            .find(|work| self.list[*work].executor == executor && !self.list[*work].passed)
+    }
+
     /// Whether everything that is queued has passed.
     pub(crate) fn is_idle(&self, executor: usize) -> bool {
         self.list.iter().all(|work| work.executor != executor || work.passed)

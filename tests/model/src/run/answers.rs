@@ -42,6 +42,9 @@ pub(super) fn answer(error: &Error) -> Answer {
         Error::LengthMismatch { expected, actual, .. } => {
             Answer::LengthMismatch { expected: *expected, actual: *actual }
         }
+        Error::Device { ordinal, .. } => Answer::Device { ordinal: *ordinal },
+        Error::HostMemory { .. } => Answer::HostMemory,
+        Error::WrongExecutor { .. } => Answer::WrongExecutor,
         Error::Panicked { message } => Answer::Panicked(message.clone()),
         Error::AlreadyTaken => Answer::AlreadyTaken,
         Error::Driver { operation: SCRIPTED, code, .. } => Answer::Scripted(*code),
@@ -53,6 +56,7 @@ pub(super) fn answer(error: &Error) -> Answer {
 pub(super) fn word(error: &Error) -> Word {
     match error.status() {
         Status::InvalidArgument => Word::InvalidArgument,
+        Status::Device => Word::Device,
         Status::Contended => Word::Contended,
         Status::OutOfMemory => Word::OutOfMemory,
         Status::OverLimit => Word::OverLimit,

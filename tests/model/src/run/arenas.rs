@@ -2,26 +2,30 @@
 
 use std::time::Duration;
 
-use device_arena::{Arena, ArenaOptions, Error, Growth, Residency, Scrub};
+use device_arena::{Arena, ArenaDescription, ArenaOptions, Error, Growth, Placement, Residency, Scrub};
 
 use super::real::on_thread;
 use super::{Checked, Runner};
-use crate::model::{self, Answer, Change, Need, Phase, Settings};
+use crate::model::{self, Answer, Change, Home, Need, Phase, Settings};
 use crate::program::{self, Align, Begin, First, Limit, Options, Place};
+use crate::subject::Seat;
 
-/// The least alignment of outputs in host pages, and the largest.
-const ALIGNMENTS: (usize, usize) = (64, 4096);
+/// The least alignment of outputs in host pages, and that of a block.
+const HOST_ALIGNMENTS: (usize, usize) = (64, 4096);
 
 /// The most things of a kind that a program has at a time.
 const MOST: usize = 4;
 
-fn settings(options: Options) -> Settings {
+fn settings(options: Options, block: usize) -> Settings {
     let alignment = match options.align {
+        // On a device, one of those that are too large.
+        Align::Power(power) if block < 4096 => 1 << (power % 10),
         Align::Power(power) => 1 << (power % 13),
         Align::Odd(bytes) => bytes.into(),
     };
     Settings {
         alignment,
+        block,
         first_capacity: match options.first {
             First::Default => 64 << 10,
             First::Small(count) => usize::from(count) * 512,
@@ -56,14 +60,28 @@ fn arena_options(options: Options, settings: &Settings) -> ArenaOptions {
         })
 }
 
+/// What the crate says of an arena there.
+pub(super) fn description(home: Home) -> ArenaDescription {
+    match home {
+        Home::Device { ordinal, .. } => ArenaDescription {
+            residency: Residency::Vram,
+            device: i32::try_from(ordinal).unwrap_or(i32::MAX),
+        },
+        _ => ArenaDescription { residency: Residency::Ram, device: -1 },
+    }
+}
+
 impl Runner<'_> {
     pub(super) fn new_executor(&mut self) -> Checked {
         if self.model.executors.iter().filter(|alive| **alive).count() >= MOST {
             return Ok(());
         }
-        let executor = self.subject.executor().map_err(|error| format!("no executor: {error}"))?;
-        self.say(format_args!("executor{} = {}", self.executors.len(), self.subject.name()));
+        let seat = self.subject.executor(self.executors.len());
+        let Seat { executor, lane } = seat.map_err(|error| format!("no executor: {error}"))?;
+        let (name, ordinal) = (self.subject.name(), executor.ordinal());
+        self.say(format_args!("executor{} = {name}, ordinal {ordinal}", self.executors.len()));
         self.executors.push(Some(executor));
+        self.lanes.push(lane);
         self.model.executors.push(true);
         self.model.works.add_executor();
         Ok(())
@@ -75,8 +93,8 @@ impl Runner<'_> {
         let all = self.model.works.all_of(at);
         self.open(&all);
         self.model.executors[at] = false;
-        // Dropping waits for what is queued.
-        self.executors[at] = None;
+        // Dropping waits for what is queued, unless an arena of a device keeps the executor alive.
+        (self.executors[at], self.lanes[at]) = (None, None);
         self.pump()
     }
 
@@ -84,22 +102,27 @@ impl Runner<'_> {
         if self.model.arenas.iter().filter(|arena| arena.alive).count() >= MOST {
             return Ok(());
         }
-        let mut settings = settings(options);
         let executor = match place {
             Place::Host => None,
             Place::Executor(index) => self.model.pick_executor(index),
         };
+        let home = self.home(executor);
+        let (least, largest) = if home == Home::Host { HOST_ALIGNMENTS } else { self.subject.alignments() };
+        let mut settings = settings(options, largest);
         let at = self.arenas.len();
         let place = executor.map_or("the host".to_owned(), |executor| format!("executor{executor}"));
         self.say(format_args!("arena{at} = on {place}, {options:?}"));
         let wanted = arena_options(options, &settings);
+        let placement = self.subject.placement();
         let got = match executor.and_then(|executor| self.executors[executor].as_ref()) {
-            Some(executor) if wanted == ArenaOptions::new() => Ok(Arena::new(executor)),
-            Some(executor) => wanted.build(executor),
+            // A device's executor has its arenas on the device, unless something else is said.
+            Some(executor) if wanted == ArenaOptions::new() && placement != Some(Placement::HostCoherent) => {
+                Ok(Arena::new(executor))
+            }
+            Some(executor) => placement.map_or(wanted, |it| wanted.placement(it)).build(executor),
             None if wanted == ArenaOptions::new() => Ok(Arena::host()),
             None => wanted.build_host(),
         };
-        let (least, largest) = ALIGNMENTS;
         let alignment = settings.alignment;
         let fits = alignment.is_power_of_two() && alignment <= largest;
         let expected = if fits { Ok(()) } else { Err(Answer::Alignment { alignment, largest }) };
@@ -108,12 +131,29 @@ impl Runner<'_> {
         if arena.alignment() != settings.alignment {
             return Err(format!("alignment {}, expected {}", arena.alignment(), settings.alignment));
         }
-        if (arena.describe().residency, arena.describe().device) != (Residency::Ram, -1) {
+        if arena.describe() != description(home) {
             return Err(format!("described as {:?}", arena.describe()));
         }
         self.arenas.push(Some(arena));
-        self.model.arenas.push(model::Arena::new(settings));
+        self.model.arenas.push(model::Arena::new(settings, home));
         Ok(())
+    }
+
+    /// Where an arena of an executor is.
+    fn home(&self, executor: Option<usize>) -> Home {
+        let real = executor.and_then(|executor| self.executors[executor].as_ref());
+        match (executor, real, self.subject.placement()) {
+            (Some(executor), Some(_), Some(Placement::HostCoherent)) => Home::Coherent { executor },
+            (Some(executor), Some(real), Some(_)) => Home::Device { executor, ordinal: real.ordinal() },
+            _ => Home::Host,
+        }
+    }
+
+    /// The executor that a program picks for an arena: its own, where it serves one and the pick is not for another.
+    pub(super) fn pick_executor_for(&self, arena: usize, index: u8) -> Option<usize> {
+        let own = self.model.arenas[arena].home.executor();
+        own.filter(|own| self.model.executors[*own] && index % 8 != 7)
+            .or_else(|| self.model.pick_executor(index))
     }
 
     pub(super) fn drop_arena(&mut self, arena: u8, elsewhere: bool) -> Checked {
@@ -125,6 +165,9 @@ impl Runner<'_> {
         let Some(arena) = self.arenas[at].take() else { return Ok(()) };
         self.say(format_args!("drop arena{at}{}", if elsewhere { " elsewhere" } else { "" }));
         self.open_before_drop(at);
+        if self.model.arenas[at].holder().is_none() || self.work_of(at).is_some() {
+            self.before_free(at);
+        }
         on_thread(elsewhere, move || drop(arena));
         let busy = self.model.arenas[at].holder().is_some();
         self.report.meet(if busy { "arena dropped while held" } else { "arena dropped" });
@@ -140,6 +183,7 @@ impl Runner<'_> {
         let waits_for = self.work_of(at);
         let all = waits_for.map(|work| self.model.works.up_to(work)).unwrap_or_default();
         self.open(&all);
+        self.before_free(at);
         let got = match arena.close() {
             Ok(bytes) => Ok(bytes),
             Err(refused) => {
@@ -156,6 +200,7 @@ impl Runner<'_> {
             return Err(format!("{freed} bytes freed of {}", model.need.reserved()));
         }
         model.advance();
+        model.readers_left.clear();
         model.alive = false;
         self.report.meet("arena closed");
         Ok(())
@@ -164,6 +209,9 @@ impl Runner<'_> {
     pub(super) fn trim(&mut self, arena: u8) -> Checked {
         let Some(at) = self.model.pick_arena(arena) else { return Ok(()) };
         self.say(format_args!("arena{at}.trim"));
+        if self.model.arenas[at].holder().is_none() {
+            self.before_free(at);
+        }
         let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
         let got = arena.trim();
         let expected = self.model.arenas[at].refuse_contended();
@@ -173,6 +221,7 @@ impl Runner<'_> {
             return Err(format!("{freed} bytes freed of {}", model.need.reserved()));
         }
         model.advance();
+        model.readers_left.clear();
         model.need.trim();
         self.report.meet(if freed == 0 { "trim of nothing" } else { "trim" });
         Ok(())
@@ -193,7 +242,8 @@ impl Runner<'_> {
             && model.need.may_refuse_reserve(&model.settings, bytes)
         {
             let (reserved, limit) = (model.need.reserved(), model.settings.byte_limit);
-            expected = Err(Answer::OverLimit { requested: Need::least_request(bytes), reserved, limit });
+            let requested = Need::least_request(&model.settings, bytes);
+            expected = Err(Answer::OverLimit { requested, reserved, limit });
         }
         if self.compare(expected, got)?.is_some() {
             self.model.arenas[at].need.change = Change::Reserved { bytes };
@@ -205,23 +255,34 @@ impl Runner<'_> {
     pub(super) fn begin(&mut self, arena: u8, how: Begin) -> Checked {
         let Some(at) = self.model.pick_arena(arena) else { return Ok(()) };
         self.say(format_args!("call{} = begin arena{at}, {how:?}", self.model.calls.len()));
-        let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
-        let executor = |index: u8| self.model.pick_executor(index).and_then(|at| self.executors[at].as_ref());
-        let got = match how {
-            Begin::Arena => arena.begin(),
-            Begin::Timeout(millis) => arena.begin_timeout(Duration::from_millis((millis % 2).into())),
-            Begin::Executor(index) => executor(index).map_or_else(|| arena.begin(), |it| it.begin(arena)),
-            Begin::ExecutorTimeout(index) => match executor(index) {
-                Some(executor) => executor.begin_timeout(arena, Duration::ZERO),
-                None => arena.begin_timeout(Duration::ZERO),
-            },
+        let executor = match how {
+            Begin::Arena | Begin::Timeout(_) => None,
+            Begin::Executor(index) | Begin::ExecutorTimeout(index) => self.pick_executor_for(at, index),
         };
-        self.begun(at, got)
+        let serves = executor.map_or(Ok(()), |executor| self.model.serves(at, executor));
+        if serves.is_ok() {
+            self.before_begin(at);
+        }
+        let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
+        let executor = executor.and_then(|executor| self.executors[executor].as_ref());
+        let got = match (how, executor) {
+            (Begin::Timeout(millis), _) => arena.begin_timeout(Duration::from_millis((millis % 2).into())),
+            (Begin::Executor(_), Some(executor)) => executor.begin(arena),
+            (Begin::ExecutorTimeout(_), Some(executor)) => executor.begin_timeout(arena, Duration::ZERO),
+            (Begin::ExecutorTimeout(_), None) => arena.begin_timeout(Duration::ZERO),
+            (Begin::Arena | Begin::Executor(_), _) => arena.begin(),
+        };
+        self.begun(at, serves, got)
     }
 
-    /// A call that has begun, or was refused.
-    pub(super) fn begun(&mut self, at: usize, got: Result<device_arena::Call, Error>) -> Checked {
-        let expected = self.model.begin(at, Phase::Running);
+    /// A call that has begun, or was refused: by the arena for the executor that asks, or for who holds it.
+    pub(super) fn begun(
+        &mut self,
+        at: usize,
+        serves: Result<(), Answer>,
+        got: Result<device_arena::Call, Error>,
+    ) -> Checked {
+        let expected = serves.and_then(|()| self.model.begin(at, Phase::Running));
         let Some(call) = self.compare(expected.clone().map(drop), got)? else { return Ok(()) };
         let (Ok(id), got) = (expected, call.generation()) else { return Ok(()) };
         let generation = self.model.calls[id].generation;
@@ -230,7 +291,7 @@ impl Runner<'_> {
         if got != generation {
             return Err(format!("generation {got}, expected {generation}"));
         }
-        if call.describe() != (device_arena::ArenaDescription { residency: Residency::Ram, device: -1 }) {
+        if call.describe() != description(self.model.arenas[at].home) {
             return Err(format!("described as {:?}", call.describe()));
         }
         self.keep_call(id, call);
@@ -249,6 +310,7 @@ impl Runner<'_> {
         let what = if abandoned { "drop" } else { "finish" };
         self.say(format_args!("{what} call{id}{}", if elsewhere { " elsewhere" } else { "" }));
         let outlived = self.model.calls[id].open != 0;
+        self.before_last_owner(self.model.calls[id].arena);
         let got = on_thread(elsewhere, move || {
             if abandoned {
                 drop(real);

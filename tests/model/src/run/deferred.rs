@@ -2,45 +2,61 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use device_arena::Error;
 
-use super::handles::{Handle, LONG, Outcome, RealWork, closure, marker, message};
+use super::handles::{Body, Gate, Handle, LONG, Marker, Outcome, RealWork, message};
+use super::script::Way;
 use super::{Checked, Runner};
+use crate::lane::Lane;
 use crate::model::{Answer, Event, Phase, Task};
 use crate::program::{Deferral, Ending, Release};
 
 impl Runner<'_> {
     pub(super) fn defer(&mut self, arena: u8, executor: u8, work: &Deferral) -> Checked {
         let Some(at) = self.model.pick_arena(arena) else { return Ok(()) };
-        let Some(executor) = self.model.pick_executor(executor) else { return Ok(()) };
+        let Some(executor) = self.pick_executor_for(at, executor) else { return Ok(()) };
         let steps = work.steps[..work.steps.len().min(8)].to_vec();
         let (token, early, ending) = (self.step_tokens(&steps), work.early, work.ending);
         let number = self.fresh_token();
         let (gate, opened) = channel();
         let (send, done) = channel();
-        let name = self.works.len();
-        self.say(format_args!("work{name} = executor{executor}.defer on arena{at}: {work:?}"));
+        self.say(format_args!("executor{executor}.defer on arena{at}: {work:?}"));
+        self.before_gate(executor)?;
+        let serves = self.model.serves(at, executor);
+        if serves.is_ok() && self.model.arenas[at].holder().is_none() {
+            self.before_begin(at);
+            self.before_growth(at);
+        }
+        let lane = self.lane(Some(executor)).cloned();
+        let way = match (&lane, self.model.arenas[at].home.is_on_device()) {
+            (Some(lane), true) => Way::Queued(lane.clone()),
+            _ => Way::Host,
+        };
+        let queued = matches!(way, Way::Queued(_));
+        let gate_of = |lane: &Option<Lane>| match lane {
+            Some(lane) => Gate::InStream(lane.clone(), opened),
+            None => Gate::Here(opened),
+        };
         let (theirs, arena) = match (&self.executors[executor], &self.arenas[at]) {
             (Some(executor), Some(arena)) => (executor, arena),
             _ => return Err("an executor is lost".into()),
         };
-        let got = theirs.defer(arena, {
-            let steps = steps.clone();
-            move |call| closure(call, &steps, token, early, ending, number, (&opened, &send))
-        });
-        let expected = self.model.begin(at, Phase::Deferred);
+        let body =
+            Body { steps: steps.clone(), token, early, ending, number, way, gate: gate_of(&lane), send };
+        let got = theirs.defer(arena, move |call| body.run(call));
+        let expected = serves.and_then(|()| self.model.begin(at, Phase::Deferred));
         // A marker behind work that was refused would have nobody to wait for it.
-        let marker = if got.is_ok() { Some(marker(theirs)?) } else { None };
+        let marker = if got.is_ok() { Some(Marker::new(theirs, lane.as_ref())?) } else { None };
         let got = got.map_err(Error::from);
         let Some(deferred) = self.compare(expected.clone().map(drop), got)? else { return Ok(()) };
         let Ok(id) = expected else { return Ok(()) };
         self.report.meet("defer");
         let index = self.model.works.push(executor, Task::Closure { early }, Some(id));
+        self.note(&format!("work{index}"));
         self.model.works.list[index].outcome = match ending {
             Ending::Ok => Ok(number),
             Ending::Err => Err(Answer::Scripted(number as i64)),
@@ -48,26 +64,59 @@ impl Runner<'_> {
         };
         let handle = Some(Handle::Closure(deferred));
         let (gate, done) = (Some(gate), Some(done));
-        self.works.push(RealWork { gate, handle, steps, token, early, done, marker, woken: Arc::default() });
+        let real =
+            RealWork { gate, handle, steps, token, early, done, marker, woken: Arc::default(), queued };
+        self.keep_work(index, real);
+        if lane.is_some() {
+            self.done_at_once(index, id)?;
+        }
         self.pump()
+    }
+
+    /// On a device the closure has run: what failed is abandoned already, and the rest ends once somebody looks.
+    fn done_at_once(&mut self, work: usize, id: usize) -> Checked {
+        self.work_done(work)?;
+        if self.model.works.list[work].outcome.is_err() {
+            self.model.end(id, true);
+            self.model.works.list[work].call = None;
+        } else {
+            self.model.arena_of(id).deferred_as_it_was = true;
+        }
+        Ok(())
+    }
+
+    /// Puts work in its place.
+    fn keep_work(&mut self, index: usize, real: RealWork) {
+        self.cover_works();
+        self.works[index] = real;
     }
 
     pub(super) fn defer_call(&mut self, call: u8, executor: u8) -> Checked {
         let Some(id) = self.model.pick_call(call, true) else { return Ok(()) };
-        let Some(executor) = self.model.pick_executor(executor) else { return Ok(()) };
+        let at = self.model.calls[id].arena;
+        let Some(executor) = self.pick_executor_for(at, executor) else { return Ok(()) };
         let Some(call) = self.calls[id].take() else { return Err(format!("call{id} is lost")) };
-        self.say(format_args!("work{} = executor{executor}.defer_call call{id}", self.works.len()));
+        self.say(format_args!("executor{executor}.defer_call call{id}"));
+        let lane = self.lane(Some(executor)).cloned();
         let Some(theirs) = &self.executors[executor] else { return Err("an executor is lost".into()) };
-        let got = theirs.defer_call(call).map_err(Error::from);
-        let marker = Some(marker(theirs)?);
+        let got = theirs.defer_call(call).map_err(|refused| {
+            self.calls[id] = Some(refused.value);
+            refused.error
+        });
+        let marker = if got.is_ok() { Some(Marker::new(theirs, lane.as_ref())?) } else { None };
         let busy = !self.model.works.is_idle(executor);
-        let Some(deferred) = self.compare(Ok(()), got)? else { return Ok(()) };
+        let serves = self.model.serves(at, executor);
+        let Some(deferred) = self.compare(serves, got)? else { return Ok(()) };
         self.report.meet(if busy { "defer_call behind work" } else { "defer_call" });
         self.model.calls[id].alive = false;
         let arena = self.model.arena_of(id);
         (arena.phase, arena.deferred_as_it_was) = (Phase::Deferred, true);
-        self.model.works.push(executor, Task::Call, Some(id));
-        self.works.push(RealWork { handle: Some(Handle::Call(deferred)), marker, ..RealWork::default() });
+        let index = self.model.works.push(executor, Task::Call, Some(id));
+        self.note(&format!("work{index}"));
+        self.keep_work(
+            index,
+            RealWork { handle: Some(Handle::Call(deferred)), marker, ..RealWork::default() },
+        );
         self.pump()
     }
 
@@ -84,7 +133,6 @@ impl Runner<'_> {
         self.report.meet("order_after");
         if !self.model.works.list[on].passed {
             self.model.works.push(executor, Task::Wait { on }, None);
-            self.works.push(RealWork::default());
         }
         self.pump()
     }
@@ -95,17 +143,11 @@ impl Runner<'_> {
         self.model.works.list.iter().position(|work| !work.passed && work.call.is_some_and(holds))
     }
 
-    /// Opens the gates of work and of all ahead of it.
-    pub(super) fn open(&mut self, all: &BTreeSet<usize>) {
-        for work in all {
-            self.model.works.list[*work].released = true;
-            self.works[*work].gate = None;
-        }
-    }
-
-    /// Dropping an arena waits for a call that was deferred as it was.
+    /// Dropping an arena waits for a call that was left to an event: on the host, one that was deferred as it was.
     pub(super) fn open_before_drop(&mut self, arena: usize) {
-        let work = self.work_of(arena).filter(|work| self.model.works.list[*work].task == Task::Call);
+        let work = self.work_of(arena);
+        let work =
+            work.filter(|work| self.subject.is_device() || self.model.works.list[*work].task == Task::Call);
         if let Some(work) = work {
             let all = self.model.works.up_to(work);
             self.open(&all);
@@ -120,7 +162,7 @@ impl Runner<'_> {
     }
 
     pub(super) fn release_all(&mut self) -> Checked {
-        let all = (0..self.works.len()).collect();
+        let all = (0..self.model.works.list.len()).collect();
         self.open(&all);
         self.pump()?;
         match self.model.works.list.iter().position(|work| !work.passed) {
@@ -131,9 +173,12 @@ impl Runner<'_> {
 
     /// Follows the queues as far as they get before another gate.
     pub(super) fn pump(&mut self) -> Checked {
+        self.cover_works();
         while let Some(event) = self.model.works.next_event() {
             match event {
-                Event::Started(work) if self.works[work].early => self.work_done(work)?,
+                Event::Started(work) if self.works[work].early && self.works[work].done.is_some() => {
+                    self.work_done(work)?;
+                }
                 Event::Started(_) => {}
                 Event::Passed(work) => self.work_passed(work)?,
             }
@@ -143,8 +188,8 @@ impl Runner<'_> {
 
     /// The steps of a closure are done.
     fn work_done(&mut self, work: usize) -> Checked {
-        let RealWork { done, steps, token, early, .. } = &mut self.works[work];
-        let (steps, token, early) = (steps.clone(), *token, *early);
+        let RealWork { done, steps, token, early, queued, .. } = &mut self.works[work];
+        let (steps, token, early, queued) = (steps.clone(), *token, *early, *queued);
         let Some(done) = done.take() else { return Err(format!("work{work} is lost")) };
         let done = done.recv_timeout(LONG).map_err(|_| format!("work{work} did not run"))?;
         let Some(id) = self.model.works.list[work].call else { return Ok(()) };
@@ -152,20 +197,20 @@ impl Runner<'_> {
         if let Some(error) = &done.error {
             self.model.works.list[work].outcome = Err(super::answers::answer(error));
         }
-        if early { self.keep_made(id, &steps, token, done) } else { Ok(()) }
+        if early { self.keep_made(id, &steps, token, done, queued) } else { Ok(()) }
     }
 
     fn work_passed(&mut self, work: usize) -> Checked {
         if self.works[work].done.is_some() {
             self.work_done(work)?;
         }
-        if let Some((mut marker, _arena)) = self.works[work].marker.take()
-            && !matches!(marker.wait_timeout(LONG), Ok(Some(())))
+        if let Some(marker) = self.works[work].marker.take()
+            && !marker.passes()
         {
             return Err(format!("work{work} did not pass"));
         }
         let model = &self.model.works.list[work];
-        if model.polled && self.works[work].woken.times.load(Ordering::SeqCst) == 0 {
+        if model.polled && !self.works[work].woken.was_woken() {
             return Err(format!("work{work} passed and woke nobody"));
         }
         if let Some(id) = model.call {
@@ -186,8 +231,9 @@ impl Runner<'_> {
             return Err(format!("work{work} answered {number}, expected {expected:?}"));
         }
         let (Some(done), Some(id)) = (done, self.model.works.list[work].call) else { return Ok(()) };
-        let (steps, token) = (self.works[work].steps.clone(), self.works[work].token);
-        self.keep_made(id, &steps, token, done)
+        let RealWork { steps, token, queued, .. } = &self.works[work];
+        let (steps, token, queued) = (steps.clone(), *token, *queued);
+        self.keep_made(id, &steps, token, done, queued)
     }
 
     fn take_handle(&mut self, work: usize) -> Checked<Handle> {
@@ -251,17 +297,22 @@ impl Runner<'_> {
 
     /// Begins a call on the arena that work holds, and waits for it: the gates open once it does.
     fn begin_behind(&mut self, work: usize, all: &BTreeSet<usize>) -> Checked {
-        let gates: Vec<_> = all.iter().filter_map(|work| self.works[*work].gate.take()).collect();
-        self.open(all);
         let model = &self.model.works.list[work];
         // Where something else would hold the arena as well, nobody waits.
         let call = model.call.filter(|call| !model.passed && self.model.calls[*call].open == 0);
         let at = call.map(|call| self.model.calls[call].arena);
         let at = at.filter(|at| self.model.arenas[*at].readers == 0);
-        let Some((at, arena)) = at.and_then(|at| Some((at, self.arenas[at].as_ref()?))) else {
-            drop(gates);
+        let Some(at) = at.filter(|at| self.arenas[*at].is_some()) else {
+            self.open(all);
             return self.pump();
         };
+        // Waiting for its turn, the begin may have blocks to give back, for which all of a device's streams pass.
+        let mut all = all.clone();
+        if self.subject.is_device() {
+            all.extend(0..self.model.works.list.len());
+        }
+        let gates = self.take_gates(&all);
+        let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
         let started = Instant::now();
         let got = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -276,7 +327,7 @@ impl Runner<'_> {
         self.pump()?;
         self.report.meet("begin that waited");
         self.say(format_args!("call{} = begin arena{at} behind work{work}", self.model.calls.len()));
-        self.begun(at, got)
+        self.begun(at, Ok(()), got)
     }
 
     pub(super) fn is_done(&mut self, work: u8) -> Checked {

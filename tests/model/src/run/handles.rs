@@ -9,13 +9,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use device_arena::backend::Vendor;
-use device_arena::{Arena, Call, Deferred, Error};
+use device_arena::backend::{Event, Vendor};
+use device_arena::{Arena, Call, Deferred, Error, Executor};
 
 use super::Checked;
 use super::answers::SCRIPTED;
 use super::real::scripted_panic;
-use super::script::{Done, perform};
+use super::script::{Done, Way, perform};
+use crate::lane::Lane;
 use crate::program::{Ending, Step};
 
 /// Longer than anything takes that a program does not hold up itself.
@@ -40,9 +41,38 @@ pub(super) struct RealWork {
     pub(super) early: bool,
     /// What the closure did, once it did it.
     pub(super) done: Option<Receiver<Done>>,
-    /// Passes directly behind the work.
-    pub(super) marker: Option<(Deferred<()>, Arena)>,
+    pub(super) marker: Option<Marker>,
     pub(super) woken: Arc<Woken>,
+    /// Its outputs were filled in the stream's order.
+    pub(super) queued: bool,
+}
+
+/// What passes directly behind the work.
+pub(super) enum Marker {
+    Call(Deferred<()>, Arena),
+    Point(Lane, Event),
+}
+
+impl Marker {
+    /// Behind what was queued last.
+    pub(super) fn new(executor: &Executor, lane: Option<&Lane>) -> Checked<Self> {
+        if let Some(lane) = lane {
+            let point = lane.mark().map_err(|error| error.to_string())?;
+            return Ok(Self::Point(lane.clone(), point));
+        }
+        let arena = Arena::host();
+        let call = arena.begin().map_err(|error| error.to_string())?;
+        let marker = executor.defer_call(call).map_err(|refused| refused.error.to_string())?;
+        Ok(Self::Call(marker, arena))
+    }
+
+    /// Waits for it; whether it passed.
+    pub(super) fn passes(self) -> bool {
+        match self {
+            Self::Call(mut deferred, _arena) => matches!(deferred.wait_timeout(LONG), Ok(Some(()))),
+            Self::Point(lane, point) => lane.passes(&point, LONG).unwrap_or(false),
+        }
+    }
 }
 
 /// Counts how often a future was woken.
@@ -58,6 +88,15 @@ impl Wake for Woken {
         self.times.fetch_add(1, Ordering::SeqCst);
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
+    }
+}
+
+impl Woken {
+    /// Waits until somebody was woken; whether that was in time.
+    pub(super) fn was_woken(&self) -> bool {
+        let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let asleep = |(): &mut ()| self.times.load(Ordering::SeqCst) == 0;
+        self.changed.wait_timeout_while(lock, LONG, asleep).is_ok_and(|(_, timeout)| !timeout.timed_out())
     }
 }
 
@@ -115,56 +154,73 @@ impl Handle {
     }
 }
 
-/// What passes directly behind the work that was queued last.
-pub(super) fn marker(executor: &device_arena::Executor) -> Checked<(Deferred<()>, Arena)> {
-    let arena = Arena::host();
-    let call = arena.begin().map_err(|error| error.to_string())?;
-    let marker = executor.defer_call(call).map_err(|refused| refused.error.to_string())?;
-    Ok((marker, arena))
+/// What keeps deferred work from passing, until the other end is dropped.
+pub(super) enum Gate {
+    /// On the host, the closure waits.
+    Here(Receiver<()>),
+    /// On a device, the stream does.
+    InStream(Lane, Receiver<()>),
+}
+
+impl Gate {
+    fn pass(self) -> Result<(), Error> {
+        match self {
+            Self::Here(opened) => {
+                let _ = opened.recv();
+                Ok(())
+            }
+            Self::InStream(lane, opened) => lane.gate(opened),
+        }
+    }
 }
 
 /// The body of deferred work.
-pub(super) fn closure(
-    call: &mut Call,
-    steps: &[Step],
-    token: u64,
-    early: bool,
-    ending: Ending,
-    number: u64,
-    (gate, send): (&Receiver<()>, &Sender<Done>),
-) -> Result<Outcome, Error> {
-    let pass = || {
-        let _ = gate.recv();
-    };
-    if !early {
-        pass();
-    }
-    let done = perform(call, steps, token);
-    let error = done.error.clone();
-    let (first, kept) = if early {
-        (done, None)
-    } else {
-        let (first, made) = done.split();
-        (first, Some(made))
-    };
-    // Nobody listens once the program has failed.
-    let _ = send.send(first);
-    if early {
-        pass();
-    }
-    if let Some(error) = error {
-        return Err(error);
-    }
-    match ending {
-        Ending::Ok => Ok((number, kept)),
-        Ending::Err => {
-            Err(Error::Driver { vendor: Vendor::Host, operation: SCRIPTED, code: number as i64, name: "" })
+pub(super) struct Body {
+    pub(super) steps: Vec<Step>,
+    pub(super) token: u64,
+    pub(super) early: bool,
+    pub(super) ending: Ending,
+    pub(super) number: u64,
+    pub(super) way: Way,
+    pub(super) gate: Gate,
+    pub(super) send: Sender<Done>,
+}
+
+impl Body {
+    pub(super) fn run(self, call: &mut Call) -> Result<Outcome, Error> {
+        let (mut gate, number) = (Some(self.gate), self.number);
+        let mut pass = || gate.take().map_or(Ok(()), Gate::pass);
+        if !self.early {
+            pass()?;
         }
-        Ending::Panic => match message(number) {
-            "(no message)" => scripted_panic(),
-            text if text.len() % 2 == 0 => resume_unwind(Box::new(text)),
-            text => resume_unwind(Box::new(text.to_owned())),
-        },
+        let done = perform(call, &self.steps, self.token, &self.way);
+        let error = done.error.clone();
+        let (first, kept) = if self.early {
+            (done, None)
+        } else {
+            let (first, made) = done.split();
+            (first, Some(made))
+        };
+        // Nobody listens once the program has failed.
+        let _ = self.send.send(first);
+        pass()?;
+        if let Some(error) = error {
+            return Err(error);
+        }
+        match self.ending {
+            Ending::Ok => Ok((number, kept)),
+            Ending::Err => Err(Error::Driver {
+                vendor: Vendor::Host,
+                operation: SCRIPTED,
+                code: number as i64,
+                name: "",
+            }),
+            Ending::Panic => match message(number) {
+                "(no message)" => scripted_panic(),
+                text if text.len() % 2 == 0 => resume_unwind(Box::new(text)),
+                text => resume_unwind(Box::new(text.to_owned())),
+            },
+        }
     }
 }
 

@@ -2,7 +2,10 @@
 
 mod answers;
 mod arenas;
+mod copies;
 mod deferred;
+mod device;
+mod gates;
 mod handles;
 mod opens;
 mod real;
@@ -22,6 +25,7 @@ use self::answers::{answer, holder_of, word};
 use self::handles::RealWork;
 use self::real::{AnyOpen, AnyView, Held};
 use self::scopes::{Chain, Outside};
+use crate::lane::Lane;
 use crate::model::{self, Answer, Model, Phase, Seen};
 use crate::program::{Op, Program};
 use crate::subject::Subject;
@@ -104,6 +108,8 @@ pub(crate) struct Runner<'s> {
     subject: &'s Subject,
     model: Model,
     executors: Vec<Option<Executor>>,
+    /// Beside the executors of a device.
+    lanes: Vec<Option<Lane>>,
     arenas: Vec<Option<Arena>>,
     calls: Vec<Option<Call>>,
     opens: Vec<Option<Box<dyn AnyOpen>>>,
@@ -111,6 +117,8 @@ pub(crate) struct Runner<'s> {
     tapes: Vec<Option<Arc<PublishedTape>>>,
     exports: Vec<Option<Box<dyn Held + Send>>>,
     trace: Vec<String>,
+    /// The trace is printed as it comes: for a program that hangs, or takes the process with it.
+    loud: bool,
     depth: usize,
     token: u64,
     report: Report,
@@ -121,8 +129,9 @@ impl<'s> Runner<'s> {
         Self {
             works: Vec::new(),
             subject,
-            model: Model::default(),
+            model: Model { on_device: subject.is_device(), ..Model::default() },
             executors: Vec::new(),
+            lanes: Vec::new(),
             arenas: Vec::new(),
             calls: Vec::new(),
             opens: Vec::new(),
@@ -130,6 +139,7 @@ impl<'s> Runner<'s> {
             tapes: Vec::new(),
             exports: Vec::new(),
             trace: Vec::new(),
+            loud: std::env::var_os("DEVICE_ARENA_TRACE").is_some(),
             depth: 0,
             token: 0,
             report: Report::default(),
@@ -174,6 +184,7 @@ impl<'s> Runner<'s> {
             Op::Writer { call, of, capacity } => self.writer(*call, *of, *capacity, chain)?,
             Op::Tape { call, items, bytes } => self.tape(*call, *items, *bytes, chain)?,
             Op::Write { open, what } => self.write(*open, *what)?,
+            Op::Copy { call, view, fits } => self.copy(*call, *view, *fits, chain)?,
             Op::Publish { open, elsewhere } => self.publish(*open, *elsewhere)?,
             Op::PublishPrefix { open, len } => self.publish_prefix(*open, *len)?,
             Op::DropOpen { open, elsewhere } => self.drop_open(*open, *elsewhere)?,
@@ -212,7 +223,11 @@ impl<'s> Runner<'s> {
 
     /// One more line of the program as it runs.
     fn say(&mut self, line: impl fmt::Display) {
-        self.trace.push(format!("{:indent$}{line}", "", indent = self.depth * 4));
+        let line = format!("{:indent$}{line}", "", indent = self.depth * 4);
+        if self.loud {
+            eprintln!("{line}");
+        }
+        self.trace.push(line);
     }
 
     /// What came of the last line.
@@ -246,6 +261,7 @@ impl<'s> Runner<'s> {
 
     /// Holds every arena's counters, and every view's word on whether it is current, against the model.
     fn settle(&mut self) -> Checked {
+        self.pump()?;
         for at in 0..self.arenas.len() {
             let Some(arena) = &self.arenas[at] else { continue };
             let stats = arena.stats();

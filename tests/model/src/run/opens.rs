@@ -9,7 +9,7 @@ use super::real::{self, AnyOpen, Published, on_thread};
 use super::scopes::Chain;
 use super::views::check_bytes;
 use super::{Checked, Runner};
-use crate::model::{Answer, Kind, MAX_OUTPUTS, Need, Open, Tape, View, room};
+use crate::model::{Answer, Home, Kind, MAX_OUTPUTS, Need, Open, Tape, View, room};
 use crate::program::{Room, Type};
 use crate::value::pattern;
 
@@ -32,7 +32,8 @@ impl Runner<'_> {
         let arena = &self.model.arenas[at];
         let expected = match &got {
             Err(error @ Error::OverLimit { .. }) if asked != 0 && arena.may_be_refused(asked) => {
-                let refused = self.over_limit(at, Need::least_request(asked), error);
+                let requested = Need::least_request(&arena.settings, asked);
+                let refused = self.over_limit(at, requested, error);
                 let arena = &mut self.model.arenas[at];
                 arena.need.refuse(&arena.settings, asked);
                 Err(refused)
@@ -99,22 +100,48 @@ impl Runner<'_> {
         chain: &mut dyn Chain,
     ) -> Checked {
         let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
-        let (len, token, at) = (length(of, len), self.fresh_token(), self.model.calls[id].arena);
+        self.open_output(id, of, length(of, len), how, chain).map(drop)
+    }
+
+    /// Opens an output; which it is, unless it was refused.
+    pub(super) fn open_output(
+        &mut self,
+        id: usize,
+        of: Type,
+        len: usize,
+        how: Room,
+        chain: &mut dyn Chain,
+    ) -> Checked<Option<usize>> {
+        let (token, at) = (self.fresh_token(), self.model.calls[id].arena);
+        let (settings, home) = (self.model.arenas[at].settings, self.model.arenas[at].home);
         self.say(format_args!("output{} = call{id}: {len} {of:?}, {how:?}", self.opens.len()));
-        if of.align() > 4096 {
+        if of.align() > settings.block {
             let got = real::output(self.call(id, chain)?, of, len.min(1), Room::Plain, token);
-            let alignment = Answer::Alignment { alignment: of.align(), largest: 4096 };
+            let alignment = Answer::Alignment { alignment: of.align(), largest: settings.block };
             let refused = self.count(id, 1, &got).unwrap_or(alignment);
-            return self.compare(Err(refused), got).map(drop);
+            return self.compare(Err(refused), got).map(|_| None);
+        }
+        let bytes = len * of.size();
+        self.before_growth(at);
+        if how == Room::FromSlice && home.is_on_device() && bytes != 0 {
+            self.before_wait(home.executor());
         }
         let got = real::output(self.call(id, chain)?, of, len, how, token);
-        let bytes = len * of.size();
-        if let Some(refused) = self.count(id, 1, &got) {
-            return self.compare(Err(refused), got).map(drop);
+        let asked = room(&settings, bytes, of.align());
+        if let (Home::Device { ordinal, .. }, Err(Error::Device { .. }), Room::FromFn) = (home, &got, how) {
+            return self.compare(Err(Answer::Device { ordinal }), got).map(|_| None);
         }
-        let asked = room(&self.model.arenas[at].settings, bytes, of.align());
-        let Some(output) = self.compare_room(at, asked, got)? else { return Ok(()) };
-        let start = output.address();
+        if let Some(refused) = self.count(id, 1, &got) {
+            return self.compare(Err(refused), got).map(|_| None);
+        }
+        let Some(mut output) = self.compare_room(at, asked, got)? else { return Ok(None) };
+        if how == Room::FromFn && home.is_on_device() {
+            return Err("the host wrote to a device's memory".into());
+        }
+        let start = match home {
+            Home::Device { .. } => output.device_address().map_err(|error| error.to_string())?,
+            _ => output.address(),
+        };
         let range = start..start + bytes;
         if output.len() != len {
             return Err(format!("{} values, expected {len}", output.len()));
@@ -130,11 +157,13 @@ impl Runner<'_> {
             let name = format!("output{}", self.opens.len());
             self.model.arenas[at].live.push((range, name));
         }
-        let now = output.bytes().map_err(|error| error.to_string())?;
-        check_bytes("a fresh output", &expected, &now)?;
+        if !home.is_on_device() {
+            let now = output.bytes().map_err(|error| error.to_string())?;
+            check_bytes("a fresh output", &expected, &now)?;
+        }
         self.report.meet("output");
         self.keep_open(id, of, Kind::Fixed { bytes: expected }, start, output);
-        Ok(())
+        Ok(Some(self.opens.len() - 1))
     }
 
     pub(super) fn huge_output(&mut self, call: u8, overflows: bool, chain: &mut dyn Chain) -> Checked {
@@ -143,6 +172,7 @@ impl Runner<'_> {
         let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
         let at = self.model.calls[id].arena;
         self.say(format_args!("call{id}: a huge output, overflows {overflows}"));
+        self.before_growth(at);
         let call = self.call(id, chain)?;
         let got = if overflows {
             call.output::<u64>(usize::MAX / 4).map(drop)
@@ -182,9 +212,14 @@ impl Runner<'_> {
         let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
         let (capacity, at) = (usize::from(capacity), self.model.calls[id].arena);
         self.say(format_args!("writer{} = call{id}: {of:?}, capacity {capacity}", self.opens.len()));
+        self.before_growth(at);
         let got = real::writer(self.call(id, chain)?, of, capacity);
-        if of.align() > 4096 {
-            let alignment = Answer::Alignment { alignment: of.align(), largest: 4096 };
+        if let Err(refused) = self.model.arenas[at].home.check_host() {
+            return self.compare(Err(refused), got).map(drop);
+        }
+        let largest = self.model.arenas[at].settings.block;
+        if of.align() > largest {
+            let alignment = Answer::Alignment { alignment: of.align(), largest };
             let refused = self.count(id, 1, &got).unwrap_or(alignment);
             return self.compare(Err(refused), got).map(drop);
         }
@@ -203,7 +238,11 @@ impl Runner<'_> {
     pub(super) fn tape(&mut self, call: u8, items: u8, bytes: u8, chain: &mut dyn Chain) -> Checked {
         let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
         self.say(format_args!("tape output{} = call{id}: {items} items, {bytes} bytes", self.opens.len()));
+        self.before_growth(self.model.calls[id].arena);
         let got = self.call(id, chain)?.tape_output_with_capacity(items.into(), bytes.into());
+        if let Err(refused) = self.model.home_of(id).check_host() {
+            return self.compare(Err(refused), got).map(drop);
+        }
         let arena = self.model.arena_of(id);
         let limit = arena.settings.byte_limit;
         arena.need.follow();
@@ -228,6 +267,7 @@ impl Runner<'_> {
         let Some(at) = self.model.pick_open(open, false) else { return Ok(()) };
         let Some(real) = self.opens[at].take() else { return Err(format!("output{at} is lost")) };
         self.say(format_args!("publish output{at}{}", if elsewhere { " elsewhere" } else { "" }));
+        self.before_last_owner(self.model.calls[self.model.opens[at].call].arena);
         let published = on_thread(elsewhere, move || real.publish());
         self.published(at, usize::MAX, published)
     }
@@ -238,6 +278,7 @@ impl Runner<'_> {
         let has = real.len();
         let len = usize::from(len) % (has + 2);
         self.say(format_args!("publish {len} of {has} of output{at}"));
+        self.before_last_owner(self.model.calls[self.model.opens[at].call].arena);
         let got = match real.publish_prefix(len) {
             Ok(published) => Ok(published),
             Err((error, real)) => {
@@ -296,6 +337,7 @@ impl Runner<'_> {
         let Some(at) = self.model.pick_open(open, false) else { return Ok(()) };
         let Some(real) = self.opens[at].take() else { return Err(format!("output{at} is lost")) };
         self.say(format_args!("drop output{at}{}", if elsewhere { " elsewhere" } else { "" }));
+        self.before_last_owner(self.model.calls[self.model.opens[at].call].arena);
         on_thread(elsewhere, move || drop(real));
         let Open { call, kind, .. } = self.model.opens[at].clone();
         self.model.opens[at].alive = false;

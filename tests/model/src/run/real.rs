@@ -1,13 +1,16 @@
 //! Outputs, views and readers of the crate, whatever their type is.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use device_arena::{
-    ArenaDescription, Call, Error, Export, Output, PublishedTape, ReadGuard, Result, TapeOutput, View, Writer,
+    ArenaDescription, Call, Error, Executor, Export, Output, PublishedTape, ReadGuard, Result, TapeOutput,
+    View, Writer,
 };
 
+use crate::lane::Lane;
 use crate::program::{Room, Type, Write};
 use crate::value::{Value, bytes_of, pattern, values, with_type};
 
@@ -49,6 +52,18 @@ pub(super) enum Published {
 /// An open output.
 pub(super) trait AnyOpen: Send + Debug {
     fn address(&self) -> usize;
+    /// Its address, of memory that is a device's.
+    fn device_address(&mut self) -> Result<usize> {
+        Ok(0)
+    }
+    /// Queues a fill in the stream of its executor.
+    fn fill(&mut self, _lane: &Lane, _token: u64) -> Result<()> {
+        Ok(())
+    }
+    /// Copies a view of the same type.
+    fn copy_from(&mut self, _view: &dyn AnyView) -> Result<()> {
+        Ok(())
+    }
     /// The room that it has, in bytes; of a tape, what is written.
     fn room(&self) -> usize;
     /// Its bytes as they are now; of a tape, nothing.
@@ -64,6 +79,21 @@ pub(super) trait AnyOpen: Send + Debug {
 impl<T: Value> AnyOpen for Output<T> {
     fn address(&self) -> usize {
         self.as_slice().map_or(0, |slice| slice.as_ptr().addr())
+    }
+
+    fn device_address(&mut self) -> Result<usize> {
+        Ok(self.device_ptr()?.addr())
+    }
+
+    fn fill(&mut self, lane: &Lane, token: u64) -> Result<()> {
+        super::device::fill(self, lane, token)
+    }
+
+    fn copy_from(&mut self, view: &dyn AnyView) -> Result<()> {
+        match view.as_any().downcast_ref::<View<T>>() {
+            Some(view) => self.copy_from_view(view),
+            None => unreachable!("a view of another type"),
+        }
     }
 
     fn room(&self) -> usize {
@@ -228,7 +258,9 @@ pub(super) trait AnyView: Send + Sync {
     fn generation(&self) -> u64;
     fn is_current(&self) -> bool;
     fn describe(&self) -> ArenaDescription;
+    fn as_any(&self) -> &dyn Any;
     fn read(&self) -> Result<Box<dyn Held + '_>>;
+    fn read_on(&self, reader: &Executor) -> Result<Box<dyn Held + Send>>;
     fn export(&self) -> Result<Box<dyn Held + Send>>;
     fn export_by(&self, call: &Call) -> Result<Box<dyn Held + Send>>;
     fn to_vec(&self) -> Result<Vec<u8>>;
@@ -239,13 +271,18 @@ pub(super) trait AnyView: Send + Sync {
 
 /// Whoever reads.
 pub(super) trait Held {
-    fn bytes(&self) -> &[u8];
+    /// What it holds, if that is for the host.
+    fn bytes(&self) -> Option<&[u8]>;
     fn address(&self) -> usize;
+    /// Whose work reads, if that is a device's.
+    fn reader(&self) -> Option<&Executor> {
+        None
+    }
 }
 
 impl<T: Value> Held for ReadGuard<'_, T> {
-    fn bytes(&self) -> &[u8] {
-        bytes_of(self)
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(bytes_of(self))
     }
 
     fn address(&self) -> usize {
@@ -254,8 +291,8 @@ impl<T: Value> Held for ReadGuard<'_, T> {
 }
 
 impl<T: Value> Held for Export<T> {
-    fn bytes(&self) -> &[u8] {
-        bytes_of(self)
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(bytes_of(self))
     }
 
     fn address(&self) -> usize {
@@ -282,6 +319,14 @@ impl<T: Value> AnyView for View<T> {
 
     fn describe(&self) -> ArenaDescription {
         View::describe(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn read_on(&self, reader: &Executor) -> Result<Box<dyn Held + Send>> {
+        Ok(Box::new(View::read_on(self, reader)?))
     }
 
     fn read(&self) -> Result<Box<dyn Held + '_>> {

@@ -25,6 +25,8 @@ pub(crate) trait Chain {
     fn top(&self) -> Option<usize>;
     /// Takes room in the innermost scope and fills it under `token`.
     fn take(&mut self, of: Type, len: usize, token: u64) -> Option<Result<Taken, Error>>;
+    /// Takes room for a device in the innermost scope: its address.
+    fn take_on_device(&mut self, of: Type, len: usize) -> Option<Result<usize, Error>>;
     /// Runs `work` in a scope within the innermost; says whether its room was left alone.
     fn nest(&mut self, work: &mut dyn FnMut(&mut dyn Chain)) -> Checked;
 }
@@ -42,6 +44,10 @@ impl Chain for Outside {
     }
 
     fn take(&mut self, _of: Type, _len: usize, _token: u64) -> Option<Result<Taken, Error>> {
+        None
+    }
+
+    fn take_on_device(&mut self, _of: Type, _len: usize) -> Option<Result<usize, Error>> {
         None
     }
 
@@ -89,6 +95,10 @@ impl Chain for Scope<'_, '_> {
             self.taken.push((room, token));
             Taken { address, before }
         }))
+    }
+
+    fn take_on_device(&mut self, of: Type, len: usize) -> Option<Result<usize, Error>> {
+        Some(with_type!(of, T => self.scratch.take_on_device::<T>(len).map(|address| address.addr())))
     }
 
     fn nest(&mut self, work: &mut dyn FnMut(&mut dyn Chain)) -> Checked {
@@ -182,10 +192,23 @@ impl Runner<'_> {
         let Some(id) = chain.top() else { return Ok(()) };
         let (len, token) = (super::opens::length(of, len), self.fresh_token());
         self.say(format_args!("call{id}: take scratch of {len} {of:?}"));
-        let Some(got) = chain.take(of, len, token) else { return Err("a scope is lost".into()) };
+        let home = self.model.home_of(id);
+        self.before_growth(self.model.calls[id].arena);
+        if home.is_on_device() && token.is_multiple_of(4) {
+            let Some(got) = chain.take(of, len, token) else { return Err("a scope is lost".into()) };
+            return self.compare(home.check_host(), got).map(drop);
+        }
+        let got = if home.is_on_device() {
+            let taken = chain.take_on_device(of, len);
+            taken.map(|got| got.map(|address| Taken { address, before: Vec::new() }))
+        } else {
+            chain.take(of, len, token)
+        };
+        let Some(got) = got else { return Err("a scope is lost".into()) };
         let arena = self.model.arena_of(id);
-        if of.align() > 4096 {
-            let refused = Answer::Alignment { alignment: of.align(), largest: 4096 };
+        let largest = arena.settings.block;
+        if of.align() > largest {
+            let refused = Answer::Alignment { alignment: of.align(), largest };
             return self.compare(Err(refused), got).map(drop);
         }
         let (bytes, asked) = (len * of.size(), room(&arena.settings, len * of.size(), of.align()));
@@ -200,6 +223,9 @@ impl Runner<'_> {
         let expected: Vec<_> = range.clone().map(|address| arena.unwritten(address)).collect();
         arena.need.take_scratch(asked);
         arena.scratch.push(range);
+        if home.is_on_device() {
+            return self.fill_scratch(home.executor(), taken.address, bytes, token);
+        }
         super::views::check_bytes("unwritten scratch", &expected, &taken.before)
     }
 }

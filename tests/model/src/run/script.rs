@@ -8,9 +8,10 @@ use super::answers::{answer, word};
 use super::opens::length;
 use super::real::{self, AnyOpen, AnyView, Published};
 use super::{Checked, Runner};
-use crate::model::{Answer, Tape, View, room};
+use crate::lane::Lane;
+use crate::model::{Answer, Settings, Tape, View, room};
 use crate::program::{Room, Step, Type};
-use crate::value::pattern;
+use crate::value::{filled, pattern};
 
 /// What one step takes of the tokens.
 const TOKENS: u64 = 2;
@@ -18,7 +19,7 @@ const TOKENS: u64 = 2;
 /// What the steps have made: views, tapes, and the error that ended them.
 #[derive(Default)]
 pub(super) struct Done {
-    made: Vec<Made>,
+    pub(super) made: Vec<Made>,
     pub(super) error: Option<Error>,
     broken: Option<String>,
     /// Steps that succeeded.
@@ -34,13 +35,13 @@ impl Done {
     }
 }
 
-enum Made {
+pub(super) enum Made {
     View(Arc<dyn AnyView>),
     Tape(Arc<PublishedTape>),
 }
 
 impl Made {
-    fn of(published: Published) -> Self {
+    pub(super) fn of(published: Published) -> Self {
         match published {
             Published::View(view) => Self::View(view),
             Published::Tape(tape) => Self::Tape(tape),
@@ -52,11 +53,25 @@ fn item(token: u64, index: usize) -> Vec<u8> {
     pattern(token, index * 64, index * 7 % 50)
 }
 
-/// The steps, on whatever thread this is.
-pub(super) fn perform(call: &mut Call, steps: &[Step], token: u64) -> Done {
+/// How outputs are filled.
+pub(super) enum Way {
+    /// The host writes them.
+    Host,
+    /// The host's values are copied to a device, which waits for its stream.
+    Copied,
+    /// A device fills them in the order of its stream.
+    Queued(Lane),
+}
+
+/// The steps, on whatever thread this is. A device makes no writers and no tapes.
+pub(super) fn perform(call: &mut Call, steps: &[Step], token: u64, way: &Way) -> Done {
     let mut done = Done::default();
     for (step, token) in steps.iter().zip((token..).step_by(TOKENS as usize)) {
-        match perform_step(call, *step, token, &mut done) {
+        let outcome = match way {
+            Way::Host => perform_step(call, *step, token, &mut done),
+            _ => super::device::perform_step(call, *step, token, way, &mut done),
+        };
+        match outcome {
             Ok(()) => done.steps += 1,
             Err(error) => {
                 done.error = Some(error);
@@ -128,13 +143,13 @@ impl Runner<'_> {
         let Some(error) = &done.error else {
             return if done.steps == steps.len() { Ok(()) } else { Err("steps are missing".into()) };
         };
-        let limit = self.model.arena_of(id).settings.byte_limit;
+        let Settings { byte_limit: limit, block, .. } = self.model.arena_of(id).settings;
         let plausible = match answer(error) {
             Answer::OverLimit { requested, reserved, limit: said } => {
                 said == limit && limit != usize::MAX && reserved + requested > limit
             }
-            Answer::Alignment { alignment: 8192, largest: 4096 } => {
-                matches!(steps.get(done.steps), Some(Step::Fixed(Type::Vast, _)))
+            Answer::Alignment { alignment: 8192, largest } => {
+                largest == block && matches!(steps.get(done.steps), Some(Step::Fixed(Type::Vast, _)))
             }
             _ => false,
         };
@@ -149,8 +164,10 @@ impl Runner<'_> {
     }
 
     fn count_step(&mut self, id: usize, step: Step) {
+        let on_device = self.model.home_of(id).is_on_device();
         let outputs = match step {
             Step::Fixed(..) => 1,
+            Step::Writers(_) | Step::Tape(_) if on_device => return,
             Step::Writers(_) | Step::Tape(_) => 2,
             Step::Scratch(_) => 0,
         };
@@ -174,17 +191,28 @@ impl Runner<'_> {
     }
 
     /// Puts what the steps of a call have made in its place.
-    pub(super) fn keep_made(&mut self, call: usize, steps: &[Step], token: u64, done: Done) -> Checked {
+    pub(super) fn keep_made(
+        &mut self,
+        call: usize,
+        steps: &[Step],
+        token: u64,
+        done: Done,
+        queued: bool,
+    ) -> Checked {
+        let on_device = self.model.home_of(call).is_on_device();
         let mut made = done.made.into_iter();
         for (step, token) in steps[..done.steps].iter().zip((token..).step_by(TOKENS as usize)) {
             let mut next = || made.next().ok_or_else(|| "a step made too little".to_owned());
             match *step {
                 Step::Fixed(of, len) => {
                     let len = length(of, len);
-                    let view = (of, pattern(token, 0, len * of.size()), len);
+                    let bytes = len * of.size();
+                    let bytes = if queued { filled(token, bytes) } else { pattern(token, 0, bytes) };
+                    let view = (of, bytes, len);
                     let made = next()?;
                     self.keep_made_view(call, view, made)?;
                 }
+                Step::Writers(_) | Step::Tape(_) if on_device => {}
                 Step::Writers(rounds) => {
                     let rounds = usize::from(rounds % 32);
                     let (words, bytes) = (next()?, next()?);
@@ -217,14 +245,21 @@ impl Runner<'_> {
         let steps = &steps[..steps.len().min(8)];
         let free = |arena: &crate::model::Arena| arena.alive && arena.holder().is_none();
         let Some(at) = crate::model::pick(self.model.arenas.iter().map(free), arena) else { return Ok(()) };
-        let mut steady = None;
+        let (mut steady, home) = (None, self.model.arenas[at].home);
+        let way = match self.lane(home.executor()) {
+            Some(lane) if home.is_on_device() && steps.len() % 2 == 1 => Way::Queued(lane.clone()),
+            _ if home.is_on_device() => Way::Copied,
+            _ => Way::Host,
+        };
+        let queued = matches!(way, Way::Queued(_));
         for round in 0..4 {
             self.say(format_args!(
                 "round {round}: call{} = begin arena{at}, {steps:?}",
                 self.model.calls.len()
             ));
+            self.before_free(at);
             let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
-            self.begun(at, arena.begin())?;
+            self.begun(at, Ok(()), arena.begin())?;
             self.settle()?;
             let id = self.model.calls.len() - 1;
             let Some(mut call) = self.calls[id].take() else { return Err(format!("call{id} is lost")) };
@@ -232,12 +267,12 @@ impl Runner<'_> {
                 steady = self.arenas[at].as_ref().map(|arena| arena.stats());
             }
             let token = self.step_tokens(steps);
-            let done = perform(&mut call, steps, token);
+            let done = perform(&mut call, steps, token, &way);
             self.performed(id, steps, &done)?;
             self.settle()?;
             call.finish().map_err(|error| error.to_string())?;
             self.model.end(id, false);
-            self.keep_made(id, steps, token, done)?;
+            self.keep_made(id, steps, token, done, queued)?;
             self.read_views_of(id)?;
         }
         self.report.meet("steady loop");

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::real::{AnyView, on_thread};
+use super::arenas::description;
+use super::real::{AnyView, Held, on_thread};
 use super::scopes::Chain;
 use super::{Checked, Runner};
 use crate::model::{Answer, Export, MAX_READERS, View};
@@ -20,7 +21,7 @@ pub(super) fn check_bytes(what: &str, expected: &[Option<u8>], got: &[u8]) -> Ch
     }
 }
 
-fn check_address(model: &View, got: usize) -> Checked {
+pub(super) fn check_address(model: &View, got: usize) -> Checked {
     match model.address {
         Some(address) if address != got && !model.bytes.is_empty() => {
             Err(format!("values at {got:#x}, which were written at {address:#x}"))
@@ -37,12 +38,10 @@ impl Runner<'_> {
     /// Puts a view in its place.
     pub(super) fn keep_view(&mut self, model: View, len: usize, view: Arc<dyn AnyView>) -> Checked {
         let generation = self.model.calls[model.call].generation;
-        let got = (view.len(), view.byte_len(), view.generation(), view.describe().device);
-        if got != (len, model.bytes.len(), generation, -1) {
-            return Err(format!(
-                "a view of {got:?}, expected {:?}",
-                (len, model.bytes.len(), generation, -1)
-            ));
+        let got = (view.len(), view.byte_len(), view.generation(), view.describe());
+        let expected = (len, model.bytes.len(), generation, description(self.model.home_of(model.call)));
+        if got != expected {
+            return Err(format!("a view of {got:?}, expected {expected:?}"));
         }
         self.note(&format!("view{}", self.views.len()));
         self.views.push(Some(view));
@@ -67,31 +66,59 @@ impl Runner<'_> {
                 let (expected, actual) = (view.len(), view.len() + 1);
                 Err(Answer::LengthMismatch { expected, actual })
             }),
+            Read::Guard => self.check_host_read(model.call, 1),
             _ => self.model.check_read(model.call, 1),
         };
+        let home = self.model.home_of(model.call);
+        if expected.is_ok() && home.is_on_device() && !model.bytes.is_empty() {
+            self.before_wait(home.executor());
+        }
         let got = match how {
-            Read::Guard => view.read().map(|guard| (guard.bytes().to_vec(), Some(guard.address()))),
+            Read::Guard => {
+                view.read().map(|guard| (guard.bytes().unwrap_or(&[]).to_vec(), Some(guard.address())))
+            }
             Read::ToVec => view.to_vec().map(|bytes| (bytes, None)),
             Read::CopyTo => view.copy_to(view.len()).map(|bytes| (bytes, None)),
             Read::CopyToWrongLength => view.copy_to(view.len() + 1).map(|bytes| (bytes, None)),
         };
+        self.pump()?;
         let Some((bytes, address)) = self.compare(expected, got)? else { return Ok(()) };
         self.report.meet("read");
         address.map_or(Ok(()), |address| check_address(&model, address))?;
         check_bytes("a view", &model.bytes, &bytes)
     }
 
+    /// Whether the host is let in: stale, or out of its reach, before all else.
+    fn check_host_read(&mut self, call: usize, readers: u32) -> Result<(), Answer> {
+        if let Err(refused) = self.model.home_of(call).check_host() {
+            return self.model.check_current(call).and(Err(refused));
+        }
+        self.model.check_read(call, readers)
+    }
+
     pub(super) fn guard(&mut self, view: u8, inside: &[Op], chain: &mut dyn Chain) -> Checked<usize> {
         let Some(at) = self.model.pick_view(view).filter(|_| self.may_nest()) else { return Ok(0) };
         let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
-        let expected = self.model.check_read(model.call, 1);
-        self.say(format_args!("view{at}.read"));
-        let Some(guard) = self.compare(expected, view.read())? else { return Ok(0) };
-        self.model.hold(model.call, 1);
-        self.report.meet("guard");
+        let guard: Option<Box<dyn Held + '_>> = match self.pick_reader(model.call, self.token as u8) {
+            Some(reader) => {
+                self.say(format_args!("view{at}.read_on executor{reader}"));
+                self.read_on(at, reader)?.map(|guard| guard as Box<dyn Held>)
+            }
+            None => {
+                let expected = self.check_host_read(model.call, 1);
+                self.say(format_args!("view{at}.read"));
+                let guard = self.compare(expected, view.read())?;
+                if guard.is_some() {
+                    self.model.hold(model.call, 1);
+                    self.report.meet("guard");
+                }
+                guard
+            }
+        };
+        let Some(guard) = guard else { return Ok(0) };
         self.run_inside(&format!("while view{at} is held"), inside, chain)?;
-        check_address(&model, guard.address())?;
-        check_bytes("a guard", &model.bytes, guard.bytes())?;
+        self.check_held("a guard", &model, &*guard)?;
+        self.leave(model.call, &*guard);
         drop(guard);
         self.model.release(model.call, 1);
         Ok(inside.len())
@@ -100,11 +127,23 @@ impl Runner<'_> {
     pub(super) fn export(&mut self, view: u8) -> Checked {
         let Some(at) = self.model.pick_view(view) else { return Ok(()) };
         let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
-        let expected = self.model.check_read(model.call, 1);
-        self.say(format_args!("export{} = view{at}.export", self.exports.len()));
-        let Some(export) = self.compare(expected, view.export())? else { return Ok(()) };
-        self.model.hold(model.call, 1);
-        self.report.meet("export");
+        let export = match self.pick_reader(model.call, self.token as u8) {
+            Some(reader) => {
+                self.say(format_args!("export{} = view{at}.read_on executor{reader}", self.exports.len()));
+                self.read_on(at, reader)?
+            }
+            None => {
+                let expected = self.check_host_read(model.call, 1);
+                self.say(format_args!("export{} = view{at}.export", self.exports.len()));
+                let export = self.compare(expected, view.export())?;
+                if export.is_some() {
+                    self.model.hold(model.call, 1);
+                    self.report.meet("export");
+                }
+                export
+            }
+        };
+        let Some(export) = export else { return Ok(()) };
         self.exports.push(Some(export));
         self.model.exports.push(Export { view: model, alive: true });
         Ok(())
@@ -122,8 +161,10 @@ impl Runner<'_> {
         self.say(format_args!("export{} = call{id}.export view{at}", self.exports.len()));
         let got = view.export_by(self.call(id, chain)?);
         let generation = self.model.calls[model.call].generation;
+        let home = self.model.home_of(id);
         let expected = match self.model.arena_of(id).readers {
             _ if model.call != id => Err(Answer::Stale { generation, dropped: false }),
+            _ if home.is_on_device() => home.check_host(),
             MAX_READERS => Err(Answer::TooManyReaders { limit: MAX_READERS }),
             _ => Ok(()),
         };
@@ -139,19 +180,22 @@ impl Runner<'_> {
         let Some(at) = self.model.pick_export(export) else { return Ok(()) };
         self.check_export(at)?;
         self.say(format_args!("drop export{at}{}", if elsewhere { " elsewhere" } else { "" }));
-        let export = self.exports[at].take();
+        let Some(export) = self.exports[at].take() else { return Err(format!("export{at} is lost")) };
+        let call = self.model.exports[at].view.call;
+        self.leave(call, &*export);
         on_thread(elsewhere, move || drop(export));
         self.model.exports[at].alive = false;
-        self.model.release(self.model.exports[at].view.call, 1);
+        self.model.release(call, 1);
         Ok(())
     }
 
     /// What an export holds is there, whatever became of its arena.
-    fn check_export(&self, at: usize) -> Checked {
-        let Some(export) = &self.exports[at] else { return Err(format!("export{at} is lost")) };
-        let model = &self.model.exports[at].view;
-        check_address(model, export.address())?;
-        check_bytes("an export", &model.bytes, export.bytes())
+    fn check_export(&mut self, at: usize) -> Checked {
+        let Some(export) = self.exports[at].take() else { return Err(format!("export{at} is lost")) };
+        let model = self.model.exports[at].view.clone();
+        let outcome = self.check_held("an export", &model, &*export);
+        self.exports[at] = Some(export);
+        outcome
     }
 
     pub(super) fn slice(&mut self, view: u8, start: u8, end: u8) -> Checked {
@@ -208,6 +252,7 @@ impl Runner<'_> {
         if (tape.generation(), tape.is_current()) != (generation, self.model.stale(model.call).is_none()) {
             return Err(format!("tape{at} is of {}, current {}", tape.generation(), tape.is_current()));
         }
+        self.before_last_owner(self.model.calls[model.call].arena);
         drop(guard);
         self.model.release(model.call, 2);
         // A copy reads each of its parts while it holds both.
@@ -260,7 +305,8 @@ impl Runner<'_> {
         self.say("everything is read");
         for at in 0..self.views.len() {
             if self.model.views[at].alive {
-                self.read_at(at, Read::Guard)?;
+                let on_device = self.model.home_of(self.model.views[at].call).is_on_device();
+                self.read_at(at, if on_device { Read::ToVec } else { Read::Guard })?;
             }
         }
         for at in 0..self.tapes.len() {

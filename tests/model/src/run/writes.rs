@@ -8,13 +8,17 @@ use super::views::check_bytes;
 use super::{Checked, Runner};
 use crate::model::{Answer, Kind, Need, room};
 use crate::program::Write;
-use crate::value::pattern;
+use crate::value::{filled, pattern};
 
 impl Runner<'_> {
     pub(super) fn write(&mut self, open: u8, what: Write) -> Checked {
         let Some(at) = self.model.pick_open(open, false) else { return Ok(()) };
-        let token = self.fresh_token();
+        let (token, call) = (self.fresh_token(), self.model.opens[at].call);
         self.say(format_args!("write to output{at}: {what:?}"));
+        if self.model.home_of(call).is_on_device() {
+            return self.write_on_device(at, what, token);
+        }
+        self.before_growth(self.model.calls[call].arena);
         let Some(real) = &mut self.opens[at] else { return Err(format!("output{at} is lost")) };
         let room_before = real.room();
         let got = real.write(what, token);
@@ -24,6 +28,38 @@ impl Runner<'_> {
             Kind::Writer { .. } => self.wrote_writer(at, what, token, room_before, got),
             Kind::Tape { .. } => self.wrote_tape(at, what, token, got),
         }
+    }
+
+    /// What the host writes to a device is copied as a whole, or refused; the device fills it in its stream's order.
+    fn write_on_device(&mut self, at: usize, what: Write, token: u64) -> Checked {
+        let (call, of) = (self.model.opens[at].call, self.model.opens[at].of);
+        let home = self.model.home_of(call);
+        let len = self.real_open(at)?.len();
+        let bytes = len * of.size();
+        if matches!(what, Write::Slice(_)) && bytes != 0 {
+            self.before_wait(home.executor());
+        }
+        let lane = self.lane(home.executor()).cloned();
+        let Some(real) = &mut self.opens[at] else { return Err(format!("output{at} is lost")) };
+        let (expected, got, written) = match (what, lane) {
+            (Write::Each(_) | Write::Truncate(_), Some(lane)) => {
+                (Ok(()), real.fill(&lane, token), filled(token, bytes))
+            }
+            (Write::Slice(_), _) => (Ok(()), real.write(what, token).map(drop), pattern(token, 0, bytes)),
+            (Write::Reserve(_), _) => {
+                let mismatch = Answer::LengthMismatch { expected: len, actual: len + 1 };
+                (Err(mismatch), real.write(what, token).map(drop), Vec::new())
+            }
+            _ => (home.check_host(), real.write(what, token).map(drop), Vec::new()),
+        };
+        self.compare(expected, got)?;
+        self.report.meet("write on a device");
+        if let Kind::Fixed { bytes } = &mut self.model.opens[at].kind {
+            for (byte, value) in bytes.iter_mut().zip(written) {
+                *byte = Some(value);
+            }
+        }
+        Ok(())
     }
 
     fn real_open(&self, at: usize) -> Checked<&dyn AnyOpen> {
@@ -98,7 +134,7 @@ impl Runner<'_> {
             (_, Some(Answer::OverLimit { requested, reserved, limit })) if limit == settings.byte_limit => {
                 // The value that found no room, or all that was asked for at once.
                 let total = if at_once == 0 { len + 1 } else { len_before + at_once };
-                let least = Need::least_request(room(&settings, total * size, of.align()));
+                let least = Need::least_request(&settings, room(&settings, total * size, of.align()));
                 if requested != least || reserved + requested <= limit || total * size <= room_before {
                     return Err(format!("refused {requested} bytes with {reserved} of {limit} reserved"));
                 }

@@ -1,0 +1,93 @@
+//! The stream of a device's executor, used beside it: what a program's own kernels would do, and what holds them up.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use device_arena::Result;
+use device_arena::backend::{AnyBackend, Backend, CopyRange, Event, ScrubRange, Stream};
+
+use crate::value::fills;
+
+/// How long a driver gets to run host work that nothing holds up.
+const SOON: Duration = Duration::from_millis(500);
+
+/// The way to a stream. Clones are the same stream.
+#[derive(Clone)]
+pub(crate) struct Lane {
+    backend: AnyBackend,
+    stream: Arc<Stream>,
+}
+
+impl Lane {
+    pub(crate) fn new(backend: AnyBackend, stream: Arc<Stream>) -> Self {
+        Self { backend, stream }
+    }
+
+    /// Whether host work of one stream keeps that of another waiting.
+    pub(crate) fn is_one_at_a_time(backend: &AnyBackend) -> Result<bool> {
+        let (held, other) = (backend.create_stream(0)?, backend.create_stream(0)?);
+        let (open, opened) = channel::<()>();
+        let gate = backend
+            .enqueue(&held, Box::new(move || opened.recv().unwrap_or(())))
+            .map_err(|refused| refused.error)?;
+        let behind = backend.enqueue(&other, Box::new(|| ())).map_err(|refused| refused.error)?;
+        let passed = backend.wait(&behind, Some(SOON));
+        drop(open);
+        backend.wait(&gate, None)?;
+        Ok(!passed?)
+    }
+
+    /// Holds the stream up until the other end of `opened` is dropped.
+    pub(crate) fn gate(&self, opened: Receiver<()>) -> Result<()> {
+        let wait = Box::new(move || opened.recv().unwrap_or(()));
+        self.backend.enqueue(&self.stream, wait).map(drop).map_err(|refused| refused.error)
+    }
+
+    /// A point behind all that is in the stream now.
+    pub(crate) fn mark(&self) -> Result<Event> {
+        self.backend.record(&self.stream)
+    }
+
+    /// Whether a point has passed within a time.
+    pub(crate) fn passes(&self, event: &Event, within: Duration) -> Result<bool> {
+        self.backend.wait(event, Some(within))
+    }
+
+    /// Queues what a kernel would write under `token`: the bytes that [`fills`] says.
+    ///
+    /// # Safety
+    ///
+    /// The room is of a call whose work is in this stream's order, and nobody else uses it.
+    pub(crate) unsafe fn fill(&self, address: *mut u8, len: usize, token: u64) -> Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let ranges: Vec<_> = fills(token, len)
+            .into_iter()
+            .map(|(range, value)| ScrubRange {
+                address: address.wrapping_add(range.start),
+                bytes: range.len(),
+                value,
+            })
+            .collect();
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.backend.rewind(Some(&self.stream), None, &ranges) }
+    }
+
+    /// What a kernel in this stream would see.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are held for this stream's work.
+    pub(crate) unsafe fn read(&self, address: *const u8, len: usize) -> Result<Vec<u8>> {
+        let mut copy = vec![0u8; len];
+        if len != 0 {
+            let range = CopyRange { destination: copy.as_mut_ptr(), source: address, bytes: len };
+            // SAFETY: the caller's promise is the same; the copy is live until the stream has passed, below.
+            unsafe { self.backend.transfer(Some(&self.stream), range) }?;
+            self.backend.synchronize(&self.stream)?;
+        }
+        Ok(copy)
+    }
+}

@@ -1,0 +1,60 @@
+//! Copies of a view to an output, between arenas of any kinds.
+
+use super::scopes::Chain;
+use super::{Checked, Runner};
+use crate::model::{Answer, Home, Kind};
+use crate::program::Room;
+
+impl Runner<'_> {
+    /// Opens an output of a view's length, or of one more value, and copies the view to it.
+    pub(super) fn copy(&mut self, call: u8, view: u8, fits: bool, chain: &mut dyn Chain) -> Checked {
+        let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
+        let Some(at) = self.model.pick_view(view) else { return Ok(()) };
+        let model = self.model.views[at].clone();
+        let (to, from) = (self.model.home_of(id), self.model.home_of(model.call));
+        // What a device's work then has of host-coherent pages is another matter.
+        if to.executor().is_some() && !to.is_on_device() && from != Home::Host {
+            return Ok(());
+        }
+        let Some(real) = self.views[at].clone() else { return Err(format!("view{at} is lost")) };
+        let len = real.len() + usize::from(!fits);
+        let Some(open) = self.open_output(id, model.of, len, Room::Plain, chain)? else { return Ok(()) };
+        self.say(format_args!("output{open}.copy_from_view view{at}"));
+        let expected = self.model.check_current(model.call).and_then(|()| {
+            let (expected, actual) = (len, real.len());
+            if fits { Ok(()) } else { Err(Answer::LengthMismatch { expected, actual }) }
+        });
+        let nothing = model.bytes.is_empty();
+        let expected = match expected {
+            Ok(()) if !nothing => self.model.check_read(model.call, 1),
+            other => other,
+        };
+        if expected.is_ok() && !nothing {
+            match (from, to) {
+                (Home::Host, Home::Device { executor, .. }) | (Home::Device { executor, .. }, Home::Host) => {
+                    self.before_wait(Some(executor));
+                }
+                _ => {}
+            }
+        }
+        let Some(output) = &mut self.opens[open] else { return Err(format!("output{open} is lost")) };
+        let got = output.copy_from(&*real);
+        if self.compare(expected, got)?.is_none() || nothing {
+            return Ok(());
+        }
+        self.report.meet("copy");
+        if let (Some(own), Some(reader)) = (from.executor(), to.executor())
+            && own != reader
+        {
+            self.model.order_after_queue(reader, own);
+            if let Some(last) = self.model.works.last_of(reader) {
+                self.model.arena_of(model.call).readers_left.push(last);
+            }
+            self.report.meet("copy to another executor");
+        }
+        if let Kind::Fixed { bytes } = &mut self.model.opens[open].kind {
+            bytes.clone_from(&model.bytes);
+        }
+        Ok(())
+    }
+}
