@@ -1,0 +1,127 @@
+//! A test's turn with the driver, and what it has to leave behind: nothing.
+
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::{Duration, Instant};
+
+use device_arena::backend::{AnyBackend, Backend, Cuda};
+use device_arena::{Arena, Executor};
+
+use crate::driver::{self, Handle};
+use crate::simulated::{KINDS, simulated};
+
+static TURNS: Mutex<()> = Mutex::new(());
+
+/// The driver is this test's until it is dropped. Then the same context is current as at first, and the simulated driver
+/// has no memory, streams, events, modules or graphs more than it had.
+pub(crate) struct Turn {
+    cuda: Cuda,
+    current: Handle,
+    live: Option<[u64; KINDS.len()]>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// A turn; none where there is no driver, which is printed, or a failure where `DEVICE_ARENA_REQUIRE` names it.
+pub(crate) fn turn() -> Option<Turn> {
+    let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    let cuda = match Cuda::load() {
+        Ok(cuda) => cuda,
+        Err(error) => {
+            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
+            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
+            println!("backend skipped: cuda ({error})");
+            return None;
+        }
+    };
+    let devices = cuda.devices().unwrap();
+    let kind = if simulated().is_some() { "simulated" } else { "real" };
+    println!("backend: cuda, {kind} driver {}, {} x {}", cuda.version(), devices.len(), devices[0].name);
+    static WARM: Once = Once::new();
+    WARM.call_once(|| warm(&cuda));
+    let live = simulated().map(|simulated| simulated.all_live());
+    Some(Turn { cuda, current: driver::current(), live, _turn: turn })
+}
+
+/// Primary contexts, and the crate's kernels in them, stay for as long as the process.
+fn warm(cuda: &Cuda) {
+    for ordinal in 0..cuda.devices().unwrap().len() as u32 {
+        let executor = Executor::cuda(ordinal).unwrap();
+        let arena = Arena::new(&executor);
+        let call = executor.begin(&arena).unwrap();
+        drop(call.device_room::<u32>(1).unwrap());
+        call.finish().unwrap();
+        executor.synchronize().unwrap();
+    }
+}
+
+impl Turn {
+    pub(crate) fn backend(&self) -> AnyBackend {
+        AnyBackend::Cuda(self.cuda)
+    }
+
+    pub(crate) fn cuda(&self) -> Cuda {
+        self.cuda
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        self.cuda.devices().unwrap().len() as u32
+    }
+
+    /// Whether there is a second device; the skip is printed.
+    pub(crate) fn has_two(&self) -> bool {
+        let has_two = self.count() > 1;
+        if !has_two {
+            println!("skipped: needs two ordinals");
+        }
+        has_two
+    }
+
+    /// What the driver has more than when the turn began, by kind; nothing on a real driver, which does not say.
+    pub(crate) fn left(&self) -> Vec<(&'static str, i64)> {
+        let (Some(simulated), Some(live)) = (simulated(), self.live) else { return Vec::new() };
+        let now = simulated.all_live();
+        let differences = KINDS.iter().zip(now.iter().zip(live));
+        let differences = differences.map(|(kind, (now, before))| (*kind, *now as i64 - before as i64));
+        differences.filter(|(_, difference)| *difference != 0).collect()
+    }
+
+    /// Fails where something is left, which threads of the crate's own may hold for a moment.
+    #[track_caller]
+    pub(crate) fn nothing_is_left(&self) {
+        let start = Instant::now();
+        loop {
+            let left = self.left();
+            if left.is_empty() {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(5), "left behind: {left:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What is left is no leak of the crate's: the driver was made to keep it.
+    pub(crate) fn forgive(&mut self) {
+        self.live = simulated().map(|simulated| simulated.all_live());
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(simulated) = simulated() {
+            simulated.clear();
+            let defaults = [
+                ("LATE", "0"),
+                ("LATE_QUERIES", "3"),
+                ("LATE_MS", "200"),
+                ("PEER", "1"),
+                ("FREE_WAITS", "0"),
+            ];
+            for (name, default) in defaults {
+                simulated.restore(name, default);
+            }
+        }
+        if !std::thread::panicking() {
+            self.nothing_is_left();
+            assert_eq!(driver::current(), self.current, "another context is current");
+        }
+    }
+}
