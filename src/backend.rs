@@ -56,8 +56,10 @@ pub struct DeviceInfo {
     pub architecture: String,
     /// Memory in bytes, where the driver says.
     pub total_bytes: Option<u64>,
-    /// Whether its kernels reach pageable host memory.
+    /// Whether its kernels reach pageable host memory: at all, which can mean a fault for each page.
     pub reaches_pageable_memory: bool,
+    /// Whether they do so by the host's own page tables, without a fault.
+    pub shares_page_tables: bool,
     /// How many multiprocessors it has.
     pub multiprocessors: Option<u32>,
     /// How many threads a block of a kernel can have, at most.

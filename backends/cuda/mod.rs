@@ -239,14 +239,17 @@ impl CudaDriver {
             .zip(pci(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID))
             .zip(pci(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID))
             .map(|((domain, bus), device)| (domain, bus, device));
+        let has = |attribute| self.attribute(device, attribute).unwrap_or(0) != 0;
         let pageable = Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS;
+        let page_tables = Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES;
         let limits = self.limits(device)?;
         Ok(DeviceInfo {
             ordinal: ordinal.unsigned_abs(),
             name: String::from_utf8_lossy(name.get(..end).unwrap_or_default()).into_owned(),
             architecture: format!("sm_{major}{minor}"),
             total_bytes: Some(total as u64),
-            reaches_pageable_memory: self.attribute(device, pageable).unwrap_or(0) != 0,
+            reaches_pageable_memory: has(pageable),
+            shares_page_tables: has(page_tables),
             multiprocessors: Some(limits.multiprocessors),
             block_threads: Some(limits.block_threads),
             pci_address,

@@ -40,6 +40,11 @@ fn host_event<'e>(operation: &'static str, event: &'e Event) -> Result<&'e HostE
     }
 }
 
+/// The memory that the system has available, where it says so.
+pub(crate) fn free_bytes() -> Option<u64> {
+    pages::free_bytes()
+}
+
 /// Whether the calling thread may wait for a host stream: it may not where it does the work of one.
 pub(crate) fn can_wait() -> bool {
     !stream::is_worker()
@@ -71,6 +76,7 @@ impl Backend for Host {
             architecture: std::env::consts::ARCH.into(),
             total_bytes: pages::total_bytes(),
             reaches_pageable_memory: true,
+            shares_page_tables: true,
             multiprocessors: None,
             block_threads: None,
             pci_address: None,

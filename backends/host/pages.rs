@@ -23,12 +23,12 @@ pub(super) fn allocate(bytes: usize) -> Result<Block> {
         vendor: Vendor::Host,
         operation: "mmap",
         requested: bytes,
-        free: memory_line("MemAvailable:"),
+        free: free_bytes(),
         total: total_bytes(),
     };
     let bytes = bytes.checked_next_multiple_of(PAGE).ok_or_else(out_of_memory)?;
     // A system that overcommits grants what it does not have, and ends the process at the touch.
-    if bytes >= LARGE && memory_line("MemAvailable:").is_some_and(|free| bytes as u64 > free) {
+    if bytes >= LARGE && free_bytes().is_some_and(|free| bytes as u64 > free) {
         return Err(out_of_memory());
     }
     let slack = if bytes >= HUGE_PAGE { HUGE_PAGE } else { 0 };
@@ -69,6 +69,11 @@ unsafe fn touch(address: NonNull<u8>, bytes: usize) {
         // SAFETY: the offset is below `bytes`; volatile, so that writing a zero over a zero is not left out.
         unsafe { address.add(offset).write_volatile(0) };
     }
+}
+
+/// The memory that the system has available, where it says so in a file.
+pub(super) fn free_bytes() -> Option<u64> {
+    memory_line("MemAvailable:")
 }
 
 /// The memory of the machine, where the system says it in a file.

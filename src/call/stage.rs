@@ -71,7 +71,7 @@ impl StagedTape<'_> {
 
 impl Call {
     /// Brings a tape to where the call computes, and copies nothing that is reachable there: on the host all host memory;
-    /// on a device its own memory, managed and pinned memory, and pageable memory where the device reaches that. Offsets
+    /// on a device its own memory, managed and pinned memory, and pageable memory where host and device share page tables. Offsets
     /// that are not 64 bits wide are copied as such. Copies are queued in the stream's order, and the tape's host memory
     /// is free again when this returns, but for what is used where it is.
     ///
@@ -155,7 +155,8 @@ impl Call {
             (Some(executor), MemoryKind::PinnedHost | MemoryKind::Managed { .. }) => {
                 info.vendor == Some(executor.vendor())
             }
-            (Some(executor), _) => executor.device()?.reaches_pageable_memory,
+            // Where each page faults, kernels that read it twice would pay twice.
+            (Some(executor), _) => executor.device()?.shares_page_tables,
         };
         if reaches {
             return Ok(pointer);

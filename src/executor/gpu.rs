@@ -15,8 +15,27 @@ use crate::backend::StreamKind;
 use crate::error::Result;
 
 impl Executor {
-    /// Makes sure that kernels here reach the memory of `other`'s device.
-    pub(crate) fn reach(&self, other: &Self) -> Result<()> {
+    /// How many bytes the executor's device has free, where that can be said.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`](crate::Error::Driver).
+    pub fn free_bytes(&self) -> Result<Option<u64>> {
+        #[cfg(feature = "cuda")]
+        if let StreamKind::Gpu(stream) = &self.as_stream().0 {
+            return stream.device().memory().map(|(free, _)| Some(free));
+        }
+        Ok(crate::backends::host::free_bytes())
+    }
+
+    /// Makes sure that kernels here reach the memory of `other`'s device, by peer access where they are two. Nothing has to
+    /// be done on one device, and on the host.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unreachable`](crate::Error::Unreachable) where the machine has no way between them;
+    /// [`Error::Driver`](crate::Error::Driver).
+    pub fn reach(&self, other: &Self) -> Result<()> {
         #[cfg(feature = "cuda")]
         if let (StreamKind::Gpu(stream), StreamKind::Gpu(peer)) = (&self.as_stream().0, &other.as_stream().0)
         {
