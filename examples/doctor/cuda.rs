@@ -65,6 +65,9 @@ fn describe(device: &DeviceInfo) {
     line(name("name"), &device.name);
     line(name("architecture"), &device.architecture);
     line(name("memory"), device.total_bytes.map_or("unknown".into(), |bytes| format!("{bytes} bytes")));
+    let number = |value: Option<u32>| value.map_or("unknown".into(), |value| value.to_string());
+    line(name("multiprocessors"), number(device.multiprocessors));
+    line(name("block.threads"), number(device.block_threads));
     let pci = |(domain, bus, device)| format!("{domain:04x}:{bus:02x}:{device:02x}");
     line(name("pci"), device.pci_address.map_or("unknown".into(), pci));
     line(name("pageable"), if device.reaches_pageable_memory { "reached by kernels" } else { "not reached" });

@@ -9,9 +9,9 @@ use crate::verbs::DIM;
 
 /// Text that the driver compiles when it is loaded. It takes it as a C string.
 const PTX: &str = concat!(include_str!("kernels.ptx"), "\0");
-/// As in `kernels.cu`: threads of a block, and bytes of text that a thread takes.
+/// As in `kernels.cu`: threads of a block, those of its largest at most, and bytes of text that a thread takes.
 const THREADS: u32 = 32;
-const SUM_THREADS: u32 = 64;
+const SUM_THREADS: u32 = 256;
 const RUN: usize = 128;
 
 /// A GPU with the verbs' kernels in it.
@@ -21,16 +21,17 @@ pub struct Device {
     sum: Kernel,
     write: Kernel,
     rows: Kernel,
-    /// The most tokens that any call had: so many the next one makes room for.
+    sum_threads: u32,
+    /// The most offsets of tokens that any call had: so many the next one makes room for.
     most: AtomicUsize,
 }
 
-/// Texts as tokens, in the GPU's memory.
+/// Texts as tokens, in the GPU's memory: a list of strings for each, as on the host.
 pub struct DeviceTokens {
-    /// The bytes of all tokens, one behind the other. What follows the last is room that nobody needed.
-    pub strings: View<u8>,
-    /// Where each token begins and ends in them.
-    pub tokens: View<[u64; 2]>,
+    /// The bytes of all tokens. What follows the last is room that nobody needed.
+    pub bytes: View<u8>,
+    /// Where each token begins in the bytes, and where the last one ends.
+    pub offsets: View<u64>,
     /// Each text's first token, and at the end how many tokens there are.
     pub first: View<u64>,
 }
@@ -45,7 +46,9 @@ impl Device {
         let names = ["embed_count", "embed_sum", "embed_write", "embed_rows"];
         // SAFETY: the text ends with a zero byte.
         let [count, sum, write, rows] = unsafe { executor.load_kernels(PTX.as_bytes(), names) }?;
-        Ok(Self { executor: executor.clone(), count, sum, write, rows, most: AtomicUsize::new(0) })
+        let sum_threads = executor.device()?.block_threads.map_or(THREADS, |most| most.min(SUM_THREADS));
+        let (executor, most) = (executor.clone(), AtomicUsize::new(0));
+        Ok(Self { executor, count, sum, write, rows, sum_threads, most })
     }
 
     pub fn executor(&self) -> &Executor {
@@ -70,12 +73,13 @@ impl Device {
         let staged = call.stage(texts)?;
         let mut strings = call.output::<u8>(texts.byte_len())?;
         let mut first = call.output::<u64>(texts.len() + 1)?;
-        let mut room = call.device_room::<[u64; 2]>(self.most.load(Ordering::Relaxed))?;
+        let most = self.most.load(Ordering::Relaxed);
+        let mut room = call.device_room_aligned::<u64>(most, align_of::<u64>())?;
 
         let runs = texts.byte_len().div_ceil(RUN).max(1);
         let mut sums = scope.take_on_device::<[u64; 2]>(runs + 1)?;
         let each_run = LaunchShape::linear(runs as u64, THREADS);
-        let one_block = LaunchShape::linear(1, SUM_THREADS);
+        let one_block = LaunchShape::linear(1, self.sum_threads);
         let (mut bytes, mut offsets) = (staged.bytes_ptr(), staged.offsets_ptr());
         let (mut len, mut runs) = (texts.len() as u64, runs as u64);
         let (mut to_strings, mut to_first) = (strings.device_ptr()?, first.device_ptr()?);
@@ -84,13 +88,13 @@ impl Device {
             self.executor.launch(&self.count, each_run, arguments![bytes, offsets, len, sums, runs])?;
             self.executor.launch(&self.sum, one_block, arguments![sums, runs])?;
         }
-        let tokens = loop {
+        let offsets_of_tokens = loop {
             let mut to_room = room.device_ptr();
             let arguments = arguments![bytes, offsets, len, sums, runs, to_strings, to_room, to_first];
             // SAFETY: as above.
             unsafe { self.executor.launch(&self.write, each_run, arguments) }?;
             match room.collect() {
-                Ok(tokens) => break tokens,
+                Ok(output) => break output,
                 // The kernel has said what it needs. It runs once more, into a room of that size.
                 Err(Refused { error: Error::Overflow { needed, .. }, value }) => {
                     room = value.regrow(call, needed)?
@@ -98,27 +102,28 @@ impl Device {
                 Err(refused) => return Err(refused.into()),
             }
         };
-        self.most.fetch_max(tokens.len(), Ordering::Relaxed);
-        Ok(DeviceTokens { strings: strings.publish(), tokens: tokens.publish(), first: first.publish() })
+        self.most.fetch_max(offsets_of_tokens.len(), Ordering::Relaxed);
+        let (bytes, offsets) = (strings.publish(), offsets_of_tokens.publish());
+        Ok(DeviceTokens { bytes, offsets, first: first.publish() })
     }
 
     /// Makes one row of [`DIM`] numbers of each text. It only queues: who reads the rows waits.
     pub fn embed(&self, tokens: &DeviceTokens, arena: &Arena) -> Result<View<f32>> {
         // Guards for work on the GPU. They may go before it has passed: what comes after it is queued behind it.
-        let strings = tokens.strings.read_on(&self.executor)?;
-        let spans = tokens.tokens.read_on(&self.executor)?;
+        let bytes = tokens.bytes.read_on(&self.executor)?;
+        let offsets = tokens.offsets.read_on(&self.executor)?;
         let first = tokens.first.read_on(&self.executor)?;
         let texts = first.view().len().saturating_sub(1);
         let call = self.executor.begin(arena)?;
         let mut rows = call.output::<f32>(texts * DIM)?;
 
-        let (mut strings, mut spans, mut first) =
-            (strings.device_ptr(), spans.device_ptr(), first.device_ptr());
+        let (mut bytes, mut offsets, mut first) =
+            (bytes.device_ptr(), offsets.device_ptr(), first.device_ptr());
         let (mut len, mut to_rows) = (texts as u64, rows.device_ptr()?);
         // One block a text.
         let shape = LaunchShape::linear(len * u64::from(THREADS), THREADS);
         // SAFETY: the arguments are as the kernel declares them, and what they point to is held by guards and the call.
-        unsafe { self.executor.launch(&self.rows, shape, arguments![strings, spans, first, len, to_rows]) }?;
+        unsafe { self.executor.launch(&self.rows, shape, arguments![bytes, offsets, first, len, to_rows]) }?;
         let view = rows.publish();
         call.finish()?;
         Ok(view)

@@ -73,7 +73,7 @@ mod device {
 
     impl TokenList for DeviceTokens {
         fn len(&self) -> usize {
-            self.tokens.len()
+            self.offsets.len().saturating_sub(1)
         }
 
         fn first(&self) -> &View<u64> {

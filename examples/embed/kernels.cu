@@ -8,9 +8,9 @@
 #endif
 
 // As in device.rs: threads of a block, bytes of text that a thread takes, numbers of a row. A line of text is not long:
-// one warp embeds it.
+// one warp embeds it. embed_sum has more threads, at most as many as this.
 #define EMBED_THREADS 32
-#define EMBED_SUM_THREADS 64
+#define EMBED_SUM_THREADS 256
 #define EMBED_RUN 128
 #define EMBED_DIM 256
 
@@ -22,10 +22,6 @@
 
 struct embed_sums {
   u64 tokens, bytes;
-};
-// Where a token begins and ends in the bytes of all tokens. 16 bytes, which a piece of a room is a multiple of.
-struct embed_token {
-  u64 begin, end;
 };
 
 static inline __device__ bool embed_is_space(u8 byte) {
@@ -55,16 +51,11 @@ static inline __device__ u64 embed_text_from(const u64* offsets, u64 texts, u64 
   return low;
 }
 
-static inline __device__ void embed_begin(embed_token* tokens, embed_sums at) {
-  tokens[at.tokens].begin = at.bytes;
-  if (at.tokens != 0) tokens[at.tokens - 1].end = at.bytes;
-}
-
 // A thread's run of the texts' bytes, wherever texts begin in it: long texts and short ones take the same time. What is
 // to be written goes where the runs before end. `tokens` is null where there is no room for them.
 template <bool Write>
 static inline __device__ embed_sums embed_run(const u8* bytes, const u64* offsets, u64 texts, u64 run, embed_sums here,
-                                              u8* strings, embed_token* tokens, u64* first) {
+                                              u8* strings, u64* tokens, u64* first) {
   // A tape without items may have no offsets.
   const u64 stop = texts == 0 ? 0 : offsets[texts];
   u64 at = texts == 0 ? 0 : offsets[0] + run * EMBED_RUN;
@@ -80,7 +71,7 @@ static inline __device__ embed_sums embed_run(const u8* bytes, const u64* offset
     const u8 byte = bytes[at];
     if (embed_is_space(byte)) continue;
     if (!follows || !embed_is_letter(byte) || !embed_is_letter(bytes[at - 1])) {
-      if (Write && tokens != nullptr) embed_begin(tokens, here);
+      if (Write && tokens != nullptr) tokens[here.tokens] = here.bytes;
       here.tokens++;
     }
     if (Write) strings[here.bytes] = byte;
@@ -125,21 +116,21 @@ extern "C" __global__ void __launch_bounds__(EMBED_SUM_THREADS) embed_sum(embed_
   if (threadIdx.x == blockDim.x - 1) sums[runs] = before;
 }
 
-// Writes what embed_count counted: the bytes of all tokens, the tokens into the room if they fit, and the first token of
-// each text. It may run again with a larger room.
+// Writes what embed_count counted: the bytes of all tokens, where each begins in them and the last one ends (into the room,
+// if they fit), and the first token of each text. It may run again with a larger room.
 extern "C" __global__ void __launch_bounds__(EMBED_THREADS)
     embed_write(const u8* bytes, const u64* offsets, u64 texts, const embed_sums* sums, u64 runs, u8* strings,
                 device_arena_room* room, u64* first) {
   const u64 run = (u64)blockIdx.x * blockDim.x + threadIdx.x;
   if (run >= runs) return;
   const embed_sums all = sums[runs];
-  const u64 needed = all.tokens * sizeof(embed_token);
+  const u64 needed = (all.tokens + 1) * sizeof(u64);
   // One thread takes the room for all of them, since their order matters. The host sees it there, fit or not.
   if (run == 0) device_arena_take(room, needed);
-  embed_token* tokens = needed <= room->capacity ? (embed_token*)room->base : nullptr;
+  u64* tokens = needed <= room->capacity ? (u64*)room->base : nullptr;
   embed_run<true>(bytes, offsets, texts, run, sums[run], strings, tokens, first);
   if (run != runs - 1) return;
-  if (tokens != nullptr && all.tokens != 0) tokens[all.tokens - 1].end = all.bytes;
+  if (tokens != nullptr) tokens[all.tokens] = all.bytes;
   // The end, and texts without bytes before it.
   for (u64 text = texts == 0 ? 0 : embed_text_from(offsets, texts, offsets[texts]); text <= texts; text++) {
     first[text] = all.tokens;
@@ -165,24 +156,24 @@ static inline __device__ float embed_root(float value) {
 }
 
 // The token of [low, high) that has the byte at `at`.
-static inline __device__ embed_token embed_token_at(const embed_token* tokens, u64 low, u64 high, u64 at) {
+static inline __device__ u64 embed_token_at(const u64* tokens, u64 low, u64 high, u64 at) {
   while (high - low > 1) {
     const u64 middle = low + (high - low) / 2;
-    if (tokens[middle].begin <= at) {
+    if (tokens[middle] <= at) {
       low = middle;
     } else {
       high = middle;
     }
   }
-  return tokens[low];
+  return low;
 }
 
-// `add_grams` of verbs.rs.
-static inline __device__ void embed_grams(const u8* strings, embed_token token, u64 start, int* sums) {
+// `add_grams` of verbs.rs: those of the token [begin, end) that begin at `start`.
+static inline __device__ void embed_grams(const u8* strings, u64 begin, u64 end, u64 start, int* sums) {
   u64 hash = 0xcbf29ce484222325ull;
-  for (u64 length = 1; length <= 5 && start + length <= token.end; length++) {
+  for (u64 length = 1; length <= 5 && start + length <= end; length++) {
     hash = (hash ^ embed_lower(strings[start + length - 1])) * 0x100000001b3ull;
-    if (length >= 3 || (start == token.begin && start + length == token.end)) {
+    if (length >= 3 || (start == begin && start + length == end)) {
       const u64 mixed = hash * 0x9e3779b97f4a7c15ull;
       embed_add(&sums[(mixed >> 32) % EMBED_DIM], mixed >> 63 == 0 ? 1 : -1);
     }
@@ -191,7 +182,7 @@ static inline __device__ void embed_grams(const u8* strings, embed_token token, 
 
 // One block a text, which adds up whole numbers: their sum is the same in any order.
 extern "C" __global__ void __launch_bounds__(EMBED_THREADS)
-    embed_rows(const u8* strings, const embed_token* tokens, const u64* first, u64 texts, float* rows) {
+    embed_rows(const u8* strings, const u64* tokens, const u64* first, u64 texts, float* rows) {
   EMBED_SHARED int sums[EMBED_DIM];
   const u64 text = blockIdx.x;
   if (text >= texts) return;
@@ -199,9 +190,9 @@ extern "C" __global__ void __launch_bounds__(EMBED_THREADS)
   __syncthreads();
   const u64 low = first[text], high = first[text + 1];
   // The bytes of a text's tokens are in one piece.
-  const u64 begin = low < high ? tokens[low].begin : 0, end = low < high ? tokens[high - 1].end : 0;
-  for (u64 at = begin + threadIdx.x; at < end; at += blockDim.x) {
-    embed_grams(strings, embed_token_at(tokens, low, high, at), at, sums);
+  for (u64 at = tokens[low] + threadIdx.x; at < tokens[high]; at += blockDim.x) {
+    const u64 token = embed_token_at(tokens, low, high, at);
+    embed_grams(strings, tokens[token], tokens[token + 1], at, sums);
   }
   __syncthreads();
   // Each thread needs the length: it has it sooner than it would have shared it.
