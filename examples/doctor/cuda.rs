@@ -70,12 +70,22 @@ fn describe(device: &DeviceInfo) {
     line(name("block.threads"), number(device.block_threads));
     let pci = |(domain, bus, device)| format!("{domain:04x}:{bus:02x}:{device:02x}");
     line(name("pci"), device.pci_address.map_or("unknown".into(), pci));
-    line(name("pageable"), if device.reaches_pageable_memory { "reached by kernels" } else { "not reached" });
+    let pageable = match (device.reaches_pageable_memory, device.shares_page_tables) {
+        (_, true) => "reached, by the host's page tables",
+        (true, false) => "reached, by faults",
+        (false, false) => "not reached",
+    };
+    line(name("pageable"), pageable);
 }
 
 fn use_device(executor: &Executor, device: &DeviceInfo, devices: &[DeviceInfo]) {
     let name = |what: &str| format!("cuda.{}.{what}", device.ordinal);
     line(name("executor"), "works");
+    let free = match executor.free_bytes() {
+        Ok(free) => free.map_or("unknown".into(), |bytes| format!("{bytes} bytes")),
+        Err(error) => failed(&error),
+    };
+    line(name("memory.free"), free);
     let outcome = |result: Result<bool>| match result {
         Ok(true) => "works".into(),
         Ok(false) => "WRONG VALUES".into(),
@@ -85,7 +95,7 @@ fn use_device(executor: &Executor, device: &DeviceInfo, devices: &[DeviceInfo]) 
     line(name("kernels"), outcome(kernels(executor)));
     images(executor, device);
     for peer in devices.iter().filter(|peer| peer.ordinal != device.ordinal) {
-        let reaches = match reaches(executor, peer.ordinal) {
+        let reaches = match Executor::cuda(peer.ordinal).and_then(|peer| executor.reach(&peer)) {
             Ok(()) => "yes".into(),
             Err(Error::Unreachable { .. }) => "no".into(),
             Err(error) => failed(&error),
@@ -113,16 +123,6 @@ fn kernels(executor: &Executor) -> Result<bool> {
     drop(room);
     call.finish()?;
     Ok(taken == 0)
-}
-
-/// The device's kernels reach the peer's memory.
-fn reaches(executor: &Executor, peer: u32) -> Result<()> {
-    let peer = Executor::cuda(peer)?;
-    let arena = Arena::new(&peer);
-    let call = peer.begin(&arena)?;
-    let view = call.output_from_slice(&[1u8; 64])?.publish();
-    call.finish()?;
-    view.read_on(executor).map(drop)
 }
 
 // -------------------------------------------------------------------------------------------------- kernel images
