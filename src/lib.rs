@@ -33,7 +33,7 @@ pub use call::HostAllocator;
 pub use call::{Call, DeviceRoom, Output, Scratch, StagedTape, TapeOutput, Writer};
 pub use error::{Error, Holder, Refused, Result, StaleReason, Status, TapeRule};
 #[cfg(feature = "cuda")]
-pub use executor::{Captured, CapturedViews, Kernel, LaunchShape};
+pub use executor::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};
 pub use executor::{Deferred, Executor};
 pub use pointer::{AllocationOrigin, MemoryKind, PointerInfo, classify, classify_range};
 pub use tape::{Offset, Tape, TapeView};

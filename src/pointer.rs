@@ -89,7 +89,8 @@ impl PointerInfo {
 
     /// Whether `bytes` bytes from `pointer` on lie within the allocation, as far as the driver knows it.
     pub(crate) fn holds(&self, pointer: *const u8, bytes: usize) -> bool {
-        let Some((start, size)) = self.allocation else { return true };
+        // Of virtual memory a part may be mapped: what is not known to be is not.
+        let Some((start, size)) = self.allocation else { return self.origin != AllocationOrigin::Virtual };
         pointer
             .addr()
             .checked_sub(start)

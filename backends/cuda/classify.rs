@@ -1,9 +1,9 @@
 //! What the driver says of a pointer. One batched query, never the singular one: that fails for memory that the driver
 //! does not know, and takes several times as long on drivers from 580 on. No context is made or needed.
 
-use std::ffi::c_void;
+use std::ffi::{c_uint, c_void};
 
-use cudarc::driver::sys::CUmemorytype as MemoryType;
+use cudarc::driver::sys::{CUmemorytype as MemoryType, CUpointer_attribute as Attribute};
 
 use super::CudaDriver;
 use super::attributes::{Answers, MOST};
@@ -97,9 +97,28 @@ impl CudaDriver {
         PointerInfo { is_device_accessible, ..PointerInfo::UNREGISTERED }
     }
 
-    /// The mapped part around a pointer, where the driver says.
+    /// The mapped part around a pointer, where the driver says: a newer one in a query of its own, which needs no context,
+    /// an older one where a context is current.
     #[cold]
     fn mapped_range(&self, pointer: *const u8) -> Option<(usize, usize)> {
+        let (mut start, mut bytes) = (0u64, 0u64);
+        let mut ids = [
+            Attribute::CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR as c_uint,
+            Attribute::CU_POINTER_ATTRIBUTE_MAPPING_SIZE as c_uint,
+        ];
+        let mut slots = [(&raw mut start).cast::<c_void>(), (&raw mut bytes).cast()];
+        // SAFETY: each attribute has a slot of eight bytes.
+        let code = unsafe {
+            (self.own.pointer_attributes.call)(
+                ids.len() as c_uint,
+                ids.as_mut_ptr(),
+                slots.as_mut_ptr(),
+                pointer.addr() as u64,
+            )
+        };
+        if code == 0 && bytes != 0 {
+            return Some((start as usize, bytes as usize));
+        }
         let _outside = OutsideCaptures::new(self);
         let (mut start, mut bytes) = (0, 0);
         // SAFETY: the driver writes one address and one size.

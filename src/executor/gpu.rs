@@ -8,7 +8,7 @@ mod kernel;
 #[cfg(feature = "cuda")]
 pub use self::capture::{Captured, CapturedViews};
 #[cfg(feature = "cuda")]
-pub use self::kernel::{Kernel, LaunchShape};
+pub use self::kernel::{Kernel, LaunchArguments, LaunchShape};
 use super::Executor;
 #[cfg(feature = "cuda")]
 use crate::backend::StreamKind;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub use self::deferred::Deferred;
 #[cfg(feature = "cuda")]
-pub use self::gpu::{Captured, CapturedViews, Kernel, LaunchShape};
+pub use self::gpu::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};
 use crate::arena::Arena;
 use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, Vendor, available};
 use crate::call::Call;

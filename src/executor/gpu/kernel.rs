@@ -62,8 +62,26 @@ impl Executor {
         kernels.try_into().map_err(|_| no_kernels())
     }
 
-    /// Queues a launch on the executor's stream. `arguments` point to values as the kernel declares them, and are read
-    /// before this returns.
+    /// Queues a launch on the executor's stream. `arguments` are a tuple of the values that the kernel declares, or
+    /// pointers to them; they are read before this returns.
+    ///
+    /// ```no_run
+    /// # use device_arena::{Arena, Executor, LaunchShape};
+    /// # let image = b"";
+    /// let executor = Executor::cuda(0)?;
+    /// let arena = Arena::new(&executor);
+    /// // SAFETY: the image is text that ends with a zero byte.
+    /// let [square] = unsafe { executor.load_kernels(image, ["square"]) }?;
+    /// let call = executor.begin(&arena)?;
+    /// let mut squares = call.output::<u32>(1000)?;
+    /// let arguments = (squares.device_ptr()?, 1000u64);
+    /// // SAFETY: the kernel is `square(unsigned* out, unsigned long long count)`, and writes `count` values.
+    /// unsafe { executor.launch(&square, LaunchShape::linear(1000, 256), arguments) }?;
+    /// let view = squares.publish();
+    /// call.finish()?;
+    /// assert_eq!(view.to_vec()?[3], 9);
+    /// # Ok::<(), device_arena::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -79,7 +97,7 @@ impl Executor {
         &self,
         kernel: &Kernel,
         shape: LaunchShape,
-        arguments: &mut [*mut c_void],
+        arguments: impl LaunchArguments,
     ) -> Result<()> {
         let StreamKind::Gpu(stream) = &self.as_stream().0 else { return Err(no_kernels()) };
         if !kernel.kernel.is_on(stream.device()) {
@@ -88,8 +106,49 @@ impl Executor {
         debug_assert!(kernel.device.context() == stream.device().context());
         let LaunchShape { grid, block, shared_bytes } = shape;
         // SAFETY: the caller's promise is the same.
-        unsafe { kernel.kernel.launch(stream, Shape { grid, block, shared_bytes }, arguments) }
+        let launch = |arguments: &mut [*mut c_void]| unsafe {
+            kernel.kernel.launch(stream, Shape { grid, block, shared_bytes }, arguments)
+        };
+        arguments.with_pointers(launch)
     }
+}
+
+/// What a launch passes to its kernel: a tuple of values, or pointers to them.
+pub trait LaunchArguments {
+    /// Gives `launch` a pointer to each value. The values stay where they are until it returns.
+    fn with_pointers<R>(self, launch: impl FnOnce(&mut [*mut c_void]) -> R) -> R;
+}
+
+impl LaunchArguments for &mut [*mut c_void] {
+    fn with_pointers<R>(self, launch: impl FnOnce(&mut [*mut c_void]) -> R) -> R {
+        launch(self)
+    }
+}
+
+impl<const N: usize> LaunchArguments for &mut [*mut c_void; N] {
+    fn with_pointers<R>(self, launch: impl FnOnce(&mut [*mut c_void]) -> R) -> R {
+        launch(self)
+    }
+}
+
+macro_rules! tuples {
+    ($( ($($name:ident),+) )+) => {
+        $(
+            impl<$($name: Copy),+> LaunchArguments for ($($name,)+) {
+                #[expect(non_snake_case, reason = "the types name the values")]
+                fn with_pointers<R>(self, launch: impl FnOnce(&mut [*mut c_void]) -> R) -> R {
+                    let ($(mut $name,)+) = self;
+                    launch(&mut [$(std::ptr::from_mut(&mut $name).cast()),+])
+                }
+            }
+        )+
+    };
+}
+
+tuples! {
+    (A) (A, B) (A, B, C) (A, B, C, D) (A, B, C, D, E) (A, B, C, D, E, F) (A, B, C, D, E, F, G)
+    (A, B, C, D, E, F, G, H) (A, B, C, D, E, F, G, H, I) (A, B, C, D, E, F, G, H, I, J)
+    (A, B, C, D, E, F, G, H, I, J, K) (A, B, C, D, E, F, G, H, I, J, K, L)
 }
 
 fn no_kernels() -> Error {
