@@ -63,6 +63,12 @@ impl Lab {
         Ok(Self { executor, sums, fill, add, take, poke })
     }
 
+    /// The same kernels on another executor.
+    pub(crate) fn with_executor(&self, executor: Executor) -> Self {
+        let (sums, fill, add) = (self.sums.clone(), self.fill.clone(), self.add.clone());
+        Self { executor, sums, fill, add, take: self.take.clone(), poke: self.poke.clone() }
+    }
+
     pub(crate) fn stream(&self) -> Handle {
         self.executor.stream().unwrap()
     }

@@ -6,27 +6,27 @@
 
 #![cfg(feature = "cuda")]
 
-//MOD mod arenas;
+mod arenas;
 //MOD mod capture;
 //MOD mod capture_of_others;
 mod classify;
 mod classify_ranges;
-//MOD mod coherent;
-//MOD #[cfg(feature = "cudarc")]
-//MOD mod cudarc;
-//MOD mod deferred;
+mod coherent;
+#[cfg(feature = "cudarc")]
+mod cudarc;
+mod deferred;
 mod driver;
-//MOD mod drops;
-//MOD mod executors;
+mod drops;
+mod executors;
 //MOD mod faults;
-//MOD mod guards;
+mod guards;
 mod lab;
 mod loading;
 //MOD mod lost;
 mod memory;
 //MOD mod ordinals;
 mod process;
-//MOD mod rooms;
+mod rooms;
 mod simulated;
 mod stage;
 mod tapes;

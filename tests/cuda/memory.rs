@@ -216,6 +216,11 @@ impl RawStream {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the driver writes one handle; the stream waits for no default stream.
         ok(executor.with_current(|| unsafe { driver::stream_create(&raw mut handle, 1) }).unwrap());
+        Self::of(executor, handle)
+    }
+
+    /// One that was made already.
+    pub(crate) fn of(executor: &Executor, handle: Handle) -> Self {
         Self { executor: executor.clone(), handle }
     }
 
