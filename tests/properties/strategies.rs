@@ -222,6 +222,19 @@ fn call() -> impl Strategy<Value = Vec<Op>> {
         .prop_map(|(begin, body, published, finish)| [vec![begin], body, published, vec![finish]].concat())
 }
 
+/// What one arena's call has made goes to another's, behind deferred work perhaps, and the first begins anew.
+fn moved() -> impl Strategy<Value = Vec<Op>> {
+    let deferred =
+        (pick(), pick(), deferral()).prop_map(|(arena, executor, work)| Op::Defer { arena, executor, work });
+    let copy = (pick(), any::<u8>()).prop_map(|(call, view)| Op::Copy { call, view, fits: true });
+    let held = (any::<u8>(), 0..10u8).prop_map(|(view, over)| Op::Guard { view, over });
+    (call(), vec(deferred, 0..2), vec(held, 0..2), begin(), vec(copy, 1..3), publish(), finish(), call())
+        .prop_map(|(first, deferred, held, begin, copies, publish, finish, again)| {
+            [first, deferred, held, vec![begin], copies, vec![publish.clone(), publish, finish], again]
+                .concat()
+        })
+}
+
 /// Operations that work on what the phrase before has made, more likely than not.
 fn phrase() -> impl Strategy<Value = Vec<Op>> {
     prop_oneof![
@@ -233,14 +246,16 @@ fn phrase() -> impl Strategy<Value = Vec<Op>> {
         2 => vec(arena_op(), 1..4),
         1 => (begin(), output(), pick(), pick())
             .prop_map(|(begin, output, call, executor)| vec![begin, output, Op::DeferCall { call, executor }]),
+        2 => moved(),
     ]
 }
 
 /// Programs of one to some sixty operations.
 pub(crate) fn program() -> impl Strategy<Value = Program> {
-    (vec(new_arena(), 1..4), vec(phrase(), 1..PHRASES), bool::ANY).prop_map(
-        |(arenas, phrases, arenas_go_first)| Program {
-            ops: [arenas, phrases.concat()].concat(),
+    let executors = vec(Just(Op::NewExecutor), 0..3);
+    (executors, vec(new_arena(), 1..5), vec(phrase(), 1..PHRASES), bool::ANY).prop_map(
+        |(executors, arenas, phrases, arenas_go_first)| Program {
+            ops: [executors, arenas, phrases.concat()].concat(),
             arenas_go_first,
         },
     )

@@ -149,11 +149,13 @@ impl Runner<'_> {
         }
     }
 
-    /// The executor that a program picks for an arena: its own, where it serves one and the pick is not for another.
+    /// The executor that a program picks for an arena. On devices one that serves it, unless the pick is for another.
     pub(super) fn pick_executor_for(&self, arena: usize, index: u8) -> Option<usize> {
+        if !self.subject.is_device() || index % 8 == 7 {
+            return self.model.pick_executor(index);
+        }
         let own = self.model.arenas[arena].home.executor();
-        own.filter(|own| self.model.executors[*own] && index % 8 != 7)
-            .or_else(|| self.model.pick_executor(index))
+        own.filter(|own| self.model.executors[*own])
     }
 
     pub(super) fn drop_arena(&mut self, arena: u8, elsewhere: bool) -> Checked {

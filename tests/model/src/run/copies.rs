@@ -2,14 +2,20 @@
 
 use super::scopes::Chain;
 use super::{Checked, Runner};
-use crate::model::{Answer, Home, Kind};
+use crate::model::{Answer, Home, Kind, View};
 use crate::program::Room;
 
 impl Runner<'_> {
     /// Opens an output of a view's length, or of one more value, and copies the view to it.
     pub(super) fn copy(&mut self, call: u8, view: u8, fits: bool, chain: &mut dyn Chain) -> Checked {
         let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
-        let Some(at) = self.model.pick_view(view) else { return Ok(()) };
+        // Those that can be read more often than not.
+        let fits_in = |it: &View| it.alive && it.call != id && self.model.stale(it.call).is_none();
+        let current = crate::model::pick(self.model.views.iter().map(fits_in), view);
+        let Some(at) = current.filter(|_| !view.is_multiple_of(8)).or_else(|| self.model.pick_view(view))
+        else {
+            return Ok(());
+        };
         let model = self.model.views[at].clone();
         let (to, from) = (self.model.home_of(id), self.model.home_of(model.call));
         // What a device's work then has of host-coherent pages is another matter.

@@ -45,8 +45,20 @@ impl Runner<'_> {
             (Some(executor), Some(arena)) => (executor, arena),
             _ => return Err("an executor is lost".into()),
         };
-        let body =
-            Body { steps: steps.clone(), token, early, ending, number, way, gate: gate_of(&lane), send };
+        // Where the limit may have blocks given back, no gate of its own may be ahead of that.
+        let limited = lane.is_some() && self.model.arenas[at].settings.byte_limit != usize::MAX;
+        let gate_first = !early && !limited;
+        let body = Body {
+            gate_first,
+            steps: steps.clone(),
+            token,
+            early,
+            ending,
+            number,
+            way,
+            gate: gate_of(&lane),
+            send,
+        };
         let got = theirs.defer(arena, move |call| body.run(call));
         let expected = serves.and_then(|()| self.model.begin(at, Phase::Deferred));
         // A marker behind work that was refused would have nobody to wait for it.

@@ -179,6 +179,8 @@ pub(super) struct Body {
     pub(super) steps: Vec<Step>,
     pub(super) token: u64,
     pub(super) early: bool,
+    /// The gate comes before the steps.
+    pub(super) gate_first: bool,
     pub(super) ending: Ending,
     pub(super) number: u64,
     pub(super) way: Way,
@@ -190,7 +192,7 @@ impl Body {
     pub(super) fn run(self, call: &mut Call) -> Result<Outcome, Error> {
         let (mut gate, number) = (Some(self.gate), self.number);
         let mut pass = || gate.take().map_or(Ok(()), Gate::pass);
-        if !self.early {
+        if self.gate_first {
             pass()?;
         }
         let done = perform(call, &self.steps, self.token, &self.way);
