@@ -85,7 +85,6 @@ fn a_range_may_span_mappings_and_not_leave_what_is_mapped() {
 }
 
 #[test]
-#[ignore = "found: what is mapped is not known where no context is current"]
 fn virtual_ranges_are_held_against_what_is_mapped_without_a_context() {
     let Some(_turn) = turn() else { return };
     let executor = Executor::cuda(0).unwrap();

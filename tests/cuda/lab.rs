@@ -25,11 +25,6 @@ pub(crate) struct Lab {
     poke: Kernel,
 }
 
-/// The arguments of a launch: pointers to values as the kernel declares them.
-macro_rules! arguments {
-    ($($value:expr),+ $(,)?) => { &mut [$((&raw mut $value).cast::<c_void>()),+] };
-}
-
 impl Lab {
     pub(crate) fn new(ordinal: u32) -> Self {
         Self::on(Executor::cuda(ordinal).unwrap())
@@ -79,51 +74,53 @@ impl Lab {
     }
 
     pub(crate) fn try_fill(&self, values: *mut u32, len: usize, first: u32) -> Result<()> {
-        let (mut values, mut len, mut first) = (values, len as u64, first);
+        let shape = LaunchShape::linear(len as u64, THREADS);
         // SAFETY: the arguments are as the kernel declares them; the tests say how long the places are.
-        unsafe {
-            let shape = LaunchShape::linear(len, THREADS);
-            self.executor.launch(&self.fill, shape, arguments![values, len, first])
-        }
+        unsafe { self.executor.launch(&self.fill, shape, (values, len as u64, first)) }
     }
 
     /// `to[i] = from[i] + addend`
     pub(crate) fn add(&self, from: *const u32, to: *mut u32, len: usize, addend: u32) {
-        let (mut from, mut to, mut len, mut addend) = (from, to, len as u64, addend);
+        self.try_add(from, to, len, addend).unwrap();
+    }
+
+    pub(crate) fn try_add(&self, from: *const u32, to: *mut u32, len: usize, addend: u32) -> Result<()> {
+        let shape = LaunchShape::linear(len as u64, THREADS);
         // SAFETY: as above.
-        unsafe {
-            let shape = LaunchShape::linear(len, THREADS);
-            self.executor.launch(&self.add, shape, arguments![from, to, len, addend])
-        }
-        .unwrap();
+        unsafe { self.executor.launch(&self.add, shape, (from, to, len as u64, addend)) }
     }
 
     pub(crate) fn sum(&self, bytes: *const u8, offsets: *const u64, items: usize, sums: *mut u64) {
-        let (mut bytes, mut offsets, mut items, mut sums) = (bytes, offsets, items as u64, sums);
+        self.try_sum(bytes, offsets, items, sums).unwrap();
+    }
+
+    pub(crate) fn try_sum(
+        &self,
+        bytes: *const u8,
+        offsets: *const u64,
+        items: usize,
+        sums: *mut u64,
+    ) -> Result<()> {
+        let shape = LaunchShape::linear(items as u64, THREADS);
         // SAFETY: as above.
-        unsafe {
-            let shape = LaunchShape::linear(items, THREADS);
-            self.executor.launch(&self.sums, shape, arguments![bytes, offsets, items, sums])
-        }
-        .unwrap();
+        unsafe { self.executor.launch(&self.sums, shape, (bytes, offsets, items as u64, sums)) }
     }
 
     /// Each of `takers` takes `words` words and writes its number to them.
     pub(crate) fn take(&self, room: *mut u8, takers: usize, words: usize) {
-        let (mut room, mut takers, mut words) = (room, takers as u64, words as u64);
+        self.try_take(room, takers, words).unwrap();
+    }
+
+    pub(crate) fn try_take(&self, room: *mut u8, takers: usize, words: usize) -> Result<()> {
+        let shape = LaunchShape::linear(takers as u64, THREADS);
         // SAFETY: as above.
-        unsafe {
-            let shape = LaunchShape::linear(takers, THREADS);
-            self.executor.launch(&self.take, shape, arguments![room, takers, words])
-        }
-        .unwrap();
+        unsafe { self.executor.launch(&self.take, shape, (room, takers as u64, words as u64)) }
     }
 
     /// Writes where nobody may write.
     pub(crate) fn poke(&self, place: *mut u32) {
-        let mut place = place;
         // SAFETY: none of the memory is anybody's: the device answers with an error.
-        unsafe { self.executor.launch(&self.poke, LaunchShape::linear(1, 1), arguments![place]) }.unwrap();
+        unsafe { self.executor.launch(&self.poke, LaunchShape::linear(1, 1), (place,)) }.unwrap();
     }
 
     /// A call of one output that a kernel fills with `first`, `first + 1` and so on.

@@ -7,8 +7,8 @@
 #![cfg(feature = "cuda")]
 
 mod arenas;
-//MOD mod capture;
-//MOD mod capture_of_others;
+mod capture;
+mod capture_of_others;
 mod classify;
 mod classify_ranges;
 mod coherent;
@@ -18,13 +18,13 @@ mod deferred;
 mod driver;
 mod drops;
 mod executors;
-//MOD mod faults;
+mod faults;
 mod guards;
 mod lab;
 mod loading;
-//MOD mod lost;
+mod lost;
 mod memory;
-//MOD mod ordinals;
+mod ordinals;
 mod process;
 mod rooms;
 mod simulated;

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use device_arena::{Executor, PointerInfo, Result, classify};
+use device_arena::{Error, Executor, PointerInfo, Result, classify};
 
 use crate::driver::{self, Access, Handle, Location, Properties, ok};
 
@@ -213,10 +213,19 @@ pub(crate) struct RawStream {
 
 impl RawStream {
     pub(crate) fn new(executor: &Executor) -> Self {
+        Self::try_new(executor).unwrap()
+    }
+
+    /// As far as the driver grants one.
+    pub(crate) fn try_new(executor: &Executor) -> Result<Self> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the driver writes one handle; the stream waits for no default stream.
-        ok(executor.with_current(|| unsafe { driver::stream_create(&raw mut handle, 1) }).unwrap());
-        Self::of(executor, handle)
+        let code = executor.with_current(|| unsafe { driver::stream_create(&raw mut handle, 1) })?;
+        if code != 0 {
+            let (vendor, operation) = (executor.vendor(), "cuStreamCreate");
+            return Err(Error::Driver { vendor, operation, code: i64::from(code), name: "" });
+        }
+        Ok(Self::of(executor, handle))
     }
 
     /// One that was made already.
