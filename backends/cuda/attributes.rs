@@ -43,10 +43,13 @@ impl Attributes {
         Self { ids, count }
     }
 
-    pub(super) fn ids(&self) -> [c_uint; MOST] {
-        self.ids
+    /// The identifiers, which the driver reads and nobody writes.
+    #[inline]
+    pub(super) fn ids(&self) -> *mut c_uint {
+        self.ids.as_ptr().cast_mut()
     }
 
+    #[inline]
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -70,31 +73,38 @@ pub(super) struct Answers {
 const _: () = assert!(size_of::<Answers>() == MOST * size_of::<u64>());
 
 impl Answers {
+    #[inline]
     pub(super) fn memory_type(&self) -> u32 {
         self.memory_type as u32
     }
 
+    #[inline]
     pub(super) fn is_managed(&self) -> bool {
         self.is_managed != 0
     }
 
     /// The ordinal; none for the negative numbers that mean no device.
+    #[inline]
     pub(super) fn ordinal(&self) -> Option<u32> {
         u32::try_from(self.ordinal as u32 as i32).ok()
     }
 
+    #[inline]
     pub(super) fn has_context(&self) -> bool {
         self.context != 0
     }
 
+    #[inline]
     pub(super) fn buffer_id(&self) -> Option<u64> {
         (self.buffer_id != 0).then_some(self.buffer_id)
     }
 
+    #[inline]
     pub(super) fn range(&self) -> Option<(usize, usize)> {
         (self.bytes != 0).then_some((self.start as usize, self.bytes as usize))
     }
 
+    #[inline]
     pub(super) fn is_pooled(&self) -> bool {
         self.pool != 0
     }

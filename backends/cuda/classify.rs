@@ -24,12 +24,12 @@ impl CudaDriver {
         let mut answers = Answers::default();
         let first = (&raw mut answers).cast::<u64>();
         let mut slots: [*mut c_void; MOST] = std::array::from_fn(|at| first.wrapping_add(at).cast());
-        let mut ids = self.attributes.ids();
+        let ids = self.attributes.ids();
         let function = self.own.pointer_attributes;
         let count = self.attributes.count() as u32;
-        // SAFETY: each attribute has a slot of eight bytes, and no attribute is wider.
-        let code =
-            unsafe { (function.call)(count, ids.as_mut_ptr(), slots.as_mut_ptr(), pointer.addr() as u64) };
+        // SAFETY: each attribute has a slot of eight bytes, and no attribute is wider. The driver takes the identifiers
+        // through a pointer that its header lacks a `const` for.
+        let code = unsafe { (function.call)(count, ids, slots.as_mut_ptr(), pointer.addr() as u64) };
         if code != 0 {
             return Err(driver::error(self, function.name, code));
         }
@@ -37,6 +37,7 @@ impl CudaDriver {
     }
 
     /// The class by the driver's answers. Managed comes first: its memory has a type as well.
+    #[inline]
     fn decide(&self, pointer: *const u8, answers: &Answers) -> Result<PointerInfo> {
         const UNREGISTERED: u32 = 0;
         const HOST: u32 = MemoryType::CU_MEMORYTYPE_HOST as u32;
@@ -90,11 +91,7 @@ impl CudaDriver {
 
     /// Pageable memory is no driver's, but there are devices that reach it.
     fn unregistered(&self) -> PointerInfo {
-        let reaches = |devices: &[crate::backend::DeviceInfo]| {
-            devices.iter().any(|device| device.reaches_pageable_memory)
-        };
-        let is_device_accessible = self.described().is_ok_and(reaches);
-        PointerInfo { is_device_accessible, ..PointerInfo::UNREGISTERED }
+        PointerInfo { is_device_accessible: self.reaches_pageable_memory(), ..PointerInfo::UNREGISTERED }
     }
 
     /// The mapped part around a pointer, where the driver says: a newer one in a query of its own, which needs no context,

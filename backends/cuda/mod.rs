@@ -74,6 +74,7 @@ pub struct CudaDriver {
     own: OwnTable,
     version: u32,
     attributes: Attributes,
+    reaches_pageable: OnceLock<bool>,
     devices: OnceLock<Vec<DeviceInfo>>,
     primaries: Mutex<Vec<Option<Arc<Device>>>>,
 }
@@ -111,7 +112,16 @@ impl Cuda {
     /// # Errors
     ///
     /// As [`load`](Self::load), but for these two.
+    #[inline]
     pub fn if_present() -> Result<Option<Self>> {
+        match DRIVER.get() {
+            Some(Ok(driver)) => Ok(Some(Gpu(driver))),
+            _ => Self::find_if_present(),
+        }
+    }
+
+    #[cold]
+    fn find_if_present() -> Result<Option<Self>> {
         match Self::find() {
             Err(missing) if missing.is_absent => Ok(None),
             _ => Self::load().map(Some),
@@ -194,7 +204,8 @@ impl CudaDriver {
         let version = u32::try_from(version).unwrap_or(0);
         let attributes = Attributes::known_to(version);
         let (devices, primaries) = (OnceLock::new(), Mutex::default());
-        let driver = Self { library, table, own, version, attributes, devices, primaries };
+        let reaches_pageable = OnceLock::new();
+        let driver = Self { library, table, own, version, attributes, reaches_pageable, devices, primaries };
         match driver.count().map_err(failed)? {
             0 => Err(absent(Error::Unavailable {
                 vendor: Vendor::Cuda,
@@ -221,6 +232,16 @@ impl CudaDriver {
         }
         let devices = (0..self.count()?).map(|ordinal| self.describe(ordinal)).collect::<Result<Vec<_>>>()?;
         Ok(self.devices.get_or_init(|| devices))
+    }
+
+    /// Whether there is a device that reaches pageable memory.
+    #[inline]
+    fn reaches_pageable_memory(&self) -> bool {
+        *self.reaches_pageable.get_or_init(|| {
+            let reaches =
+                |devices: &[DeviceInfo]| devices.iter().any(|device| device.reaches_pageable_memory);
+            self.described().is_ok_and(reaches)
+        })
     }
 
     fn describe(&self, ordinal: c_int) -> Result<DeviceInfo> {
@@ -400,6 +421,7 @@ impl Driver for CudaDriver {
         self.pop();
     }
 
+    #[inline]
     unsafe fn classify(&self, pointer: *const u8) -> Result<PointerInfo> {
         // SAFETY: the caller's promise is the same.
         unsafe { self.classify_pointer(pointer) }

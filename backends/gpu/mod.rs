@@ -91,6 +91,7 @@ impl<D: Driver> Backend for Gpu<D> {
         self.0.devices()
     }
 
+    #[inline]
     unsafe fn classify(&self, pointer: *const u8) -> Result<PointerInfo> {
         driver::check_callable(self.0, "classify")?;
         // SAFETY: the caller's promise is the same.
