@@ -34,7 +34,7 @@ type Runtime = (
 fn runtime() -> Option<Runtime> {
     let names = ["libcudart.so.13", "libcudart.so.12", "/usr/local/cuda/lib64/libcudart.so", "libcudart.so"];
     // SAFETY: the library is the vendor's runtime, and is never closed.
-    let library = names.iter().find_map(|name| unsafe { libloading::Library::new(name) }.ok())?;
+    let library = names.into_iter().find_map(|name| unsafe { libloading::Library::new(name) }.ok())?;
     let library: &'static libloading::Library = Box::leak(Box::new(library));
     // SAFETY: the types are those of the runtime's declarations.
     unsafe { Some((*library.get(b"cudaMallocAsync\0").ok()?, *library.get(b"cudaFreeAsync\0").ok()?)) }

@@ -10,16 +10,19 @@
 //! [ holds         | references      ]
 //! ```
 
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 const HOLD: u64 = 1 << 32;
 
-/// The share of holds that a lease starts with. It is there while nobody holds the lease, too.
-const SHARE: u32 = 1 << 31;
+/// The share of holds that a fresh core's first lease starts with. It is there while nobody holds the lease, too. Each
+/// call that ends with every output closed leaves the next one so many holds fewer as it has opened, which costs no
+/// access to the word; below `LEAST_SHARE` the share is made whole again.
+const SHARE: u32 = if cfg!(any(loom, device_arena_small_limits)) { (1 << 11) + 4 } else { 1 << 31 };
+const LEAST_SHARE: u32 = if cfg!(any(loom, device_arena_small_limits)) { 1 << 11 } else { 1 << 30 };
 
 /// How many outputs one call can open.
 pub(crate) const MAX_OUTPUTS: u32 =
-    if cfg!(any(loom, device_arena_small_limits)) { 1 << 10 } else { SHARE - 1 };
+    if cfg!(any(loom, device_arena_small_limits)) { 1 << 10 } else { LEAST_SHARE - 1 };
 
 /// From this many on, references are no longer counted and the core is never freed: views without end leak, they do
 /// not overflow.
@@ -39,18 +42,22 @@ fn references(word: u64) -> u64 {
 
 /// The count word.
 #[derive(Debug)]
-pub(crate) struct Counts(AtomicU64);
+pub(crate) struct Counts {
+    word: AtomicU64,
+    /// The share of the running lease, or of the next. Written by whoever holds the lease.
+    share: AtomicU32,
+}
 
 impl Counts {
     /// One reference, that of the owners.
     pub(crate) fn new() -> Self {
-        Self(AtomicU64::new(u64::from(SHARE) * HOLD + 1))
+        Self { word: AtomicU64::new(u64::from(SHARE) * HOLD + 1), share: AtomicU32::new(SHARE) }
     }
 
     /// One more reference. The caller has one already, or a hold.
     #[inline]
     pub(crate) fn refer(&self) {
-        if references(self.0.fetch_add(1, Ordering::Relaxed)) >= SATURATED {
+        if references(self.word.fetch_add(1, Ordering::Relaxed)) >= SATURATED {
             self.pin();
         }
     }
@@ -59,7 +66,7 @@ impl Counts {
     #[inline]
     #[must_use]
     pub(crate) fn release(&self) -> bool {
-        let before = self.0.fetch_sub(1, Ordering::Release);
+        let before = self.word.fetch_sub(1, Ordering::Release);
         if references(before) >= SATURATED {
             self.pin();
             return false;
@@ -75,7 +82,7 @@ impl Counts {
     #[inline]
     #[must_use]
     pub(crate) fn publish(&self) -> bool {
-        let before = self.0.fetch_add(1u64.wrapping_sub(HOLD), Ordering::AcqRel);
+        let before = self.word.fetch_add(1u64.wrapping_sub(HOLD), Ordering::AcqRel);
         if references(before) >= SATURATED {
             self.pin();
         }
@@ -87,21 +94,27 @@ impl Counts {
     #[inline]
     #[must_use]
     pub(crate) fn close_output(&self) -> bool {
-        holds(self.0.fetch_sub(HOLD, Ordering::AcqRel)) == 1
+        holds(self.word.fetch_sub(HOLD, Ordering::AcqRel)) == 1
     }
 
-    /// Whether every one of the `opened` outputs is closed. Where it is, what they did happened before, and the
-    /// share is whole again.
+    /// Whether every one of the `opened` outputs is closed. Where it is, what they did happened before, and the share is
+    /// the next lease's. The caller holds the lease.
     #[inline]
     #[must_use]
     pub(crate) fn try_settle(&self, opened: u32) -> bool {
         if opened == 0 {
             return true;
         }
-        if holds(self.0.load(Ordering::Acquire)) != SHARE - opened {
+        let left = self.share.load(Ordering::Relaxed) - opened;
+        if holds(self.word.load(Ordering::Acquire)) != left {
             return false;
         }
-        self.0.fetch_add(u64::from(opened) * HOLD, Ordering::Relaxed);
+        if left < LEAST_SHARE {
+            self.word.fetch_add(u64::from(SHARE - left) * HOLD, Ordering::Relaxed);
+            self.share.store(SHARE, Ordering::Relaxed);
+        } else {
+            self.share.store(left, Ordering::Relaxed);
+        }
         true
     }
 
@@ -109,19 +122,20 @@ impl Counts {
     /// the caller then holds the lease, and otherwise must not touch the core any more.
     #[must_use]
     pub(crate) fn give_up_share(&self, opened: u32) -> bool {
-        let left = SHARE - opened;
-        holds(self.0.fetch_sub(u64::from(left) * HOLD, Ordering::AcqRel)) == left
+        let left = self.share.load(Ordering::Relaxed) - opened;
+        holds(self.word.fetch_sub(u64::from(left) * HOLD, Ordering::AcqRel)) == left
     }
 
-    /// Makes the share whole again, by whoever had the last hold.
+    /// Makes the share whole again, by whoever had the last hold, and with it the lease.
     pub(crate) fn restore_share(&self) {
-        self.0.fetch_add(u64::from(SHARE) * HOLD, Ordering::Relaxed);
+        self.word.fetch_add(u64::from(SHARE) * HOLD, Ordering::Relaxed);
+        self.share.store(SHARE, Ordering::Relaxed);
     }
 
     #[cold]
     fn pin(&self) {
         let pinned = |word: u64| Some(word & !(HOLD - 1) | PINNED);
         // The closure never answers `None`, so this always succeeds.
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pinned);
+        let _ = self.word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, pinned);
     }
 }
