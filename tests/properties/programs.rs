@@ -26,15 +26,22 @@ fn run_programs(subject: &Subject, programs: impl Strategy<Value = Program>, cou
     // that fails by waiting in vain takes long to shrink.
     let (cases, max_shrink_time) = (count, 120_000);
     let config = Config { cases, max_shrink_time, failure_persistence: None, ..Config::default() };
+    // A device that a failure has broken fails every program after it: the first is the one to look at.
+    let first = Mutex::new(None);
     let (total, ran) = (Mutex::new(Report::default()), AtomicU32::new(0));
     let outcome = TestRunner::new(config).run(&programs, |program| {
-        let report = run(subject, &program).map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+        let report = run(subject, &program).map_err(|failure| {
+            let failure = failure.to_string();
+            first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| failure.clone());
+            TestCaseError::fail(failure)
+        })?;
         ran.fetch_add(1, Ordering::Relaxed);
         total.lock().unwrap_or_else(PoisonError::into_inner).add(&report);
         Ok(())
     });
     if let Err(failure) = outcome {
-        panic!("{}: {failure}", subject.name());
+        let first = first.into_inner().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+        panic!("{}: {failure}\nthe first that failed: {first}", subject.name());
     }
     println!("backend under test: {}, {} programs", subject.name(), ran.into_inner());
     total.into_inner().unwrap_or_else(PoisonError::into_inner)
@@ -112,6 +119,10 @@ const MUST_MEET: &[&str] = &[
     "trim",
 ];
 
+/// And what devices add.
+const MUST_MEET_ON_DEVICES: &[&str] =
+    &["copy", "device guard", "device guard of another executor", "host memory", "wrong executor"];
+
 /// And what programs of this length meet only where the limits are small.
 const MUST_MEET_UNDER_SMALL_LIMITS: &[&str] = &["too many outputs", "too many readers"];
 
@@ -124,8 +135,13 @@ fn programs_agree_with_the_model() {
             println!("    {times:8} {what}");
         }
         let small = MUST_MEET_UNDER_SMALL_LIMITS.iter().filter(|_| cfg!(device_arena_small_limits));
-        let unmet: Vec<_> =
-            MUST_MEET.iter().chain(small).filter(|what| !report.met.contains_key(**what)).collect();
+        let devices = MUST_MEET_ON_DEVICES.iter().filter(|_| subject.name() != "host");
+        let unmet: Vec<_> = MUST_MEET
+            .iter()
+            .chain(small)
+            .chain(devices)
+            .filter(|what| !report.met.contains_key(**what))
+            .collect();
         assert!(unmet.is_empty() || count < PROGRAMS, "{}: no program met {unmet:?}", subject.name());
     }
 }

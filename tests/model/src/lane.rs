@@ -54,6 +54,11 @@ impl Lane {
         self.backend.wait(event, Some(within))
     }
 
+    /// Waits for all that is in the stream.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.backend.synchronize(&self.stream)
+    }
+
     /// Queues what a kernel would write under `token`: the bytes that [`fills`] says.
     ///
     /// # Safety

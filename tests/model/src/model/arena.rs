@@ -9,7 +9,7 @@ use super::need::Need;
 pub const MAX_READERS: u32 = if cfg!(device_arena_small_limits) { 3 } else { (1 << 16) - 1 };
 
 /// How many outputs one call can open.
-pub const MAX_OUTPUTS: u32 = if cfg!(device_arena_small_limits) { 1 << 10 } else { (1 << 31) - 1 };
+pub const MAX_OUTPUTS: u32 = if cfg!(device_arena_small_limits) { 1 << 10 } else { (1 << 30) - 1 };
 
 /// The generation that is never used. The arena goes on from 1 instead, before a call and its abandonment could
 /// reach it.
@@ -61,6 +61,15 @@ impl Home {
     }
 }
 
+/// What a device may have to do on bytes that the host reaches too.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeviceWork {
+    /// The last call whose bytes they are.
+    pub(crate) call: Option<usize>,
+    /// The last works that were in the queue ahead of it.
+    pub(crate) behind: Vec<usize>,
+}
+
 /// What an arena was made with, the defaults put in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
@@ -81,6 +90,8 @@ pub(crate) struct Arena {
     pub(crate) home: Home,
     /// The work that readers on other streams have left: its own stream waits for it at the next begin.
     pub(crate) readers_left: Vec<usize>,
+    /// Of host-coherent pages, until the stream was waited for.
+    pub(crate) device_work: Option<DeviceWork>,
     /// Whether its handle is there.
     pub(crate) alive: bool,
     pub(crate) generation: u64,
@@ -112,6 +123,7 @@ impl Arena {
             settings,
             home,
             readers_left: Vec::new(),
+            device_work: None,
             alive: true,
             generation: 0,
             era: 0,

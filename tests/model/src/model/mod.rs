@@ -8,7 +8,7 @@ mod work;
 use std::ops::Range;
 
 pub(crate) use self::answer::{Answer, Holder, Word};
-pub(crate) use self::arena::{Arena, Home, Phase, Settings};
+pub(crate) use self::arena::{Arena, DeviceWork, Home, Phase, Settings};
 pub use self::arena::{LAST_GENERATION, MAX_OUTPUTS, MAX_READERS};
 pub(crate) use self::need::{Change, Need, Seen, room};
 pub(crate) use self::work::{Event, Task, Works};
@@ -50,6 +50,8 @@ pub(crate) struct Open {
     pub(crate) of: Type,
     pub(crate) kind: Kind,
     pub(crate) address: usize,
+    /// Its device pointer was taken.
+    pub(crate) by_device: bool,
     pub(crate) alive: bool,
 }
 
@@ -61,6 +63,8 @@ pub(crate) struct View {
     pub(crate) bytes: Vec<Option<u8>>,
     /// Where its first value is, where the program was told.
     pub(crate) address: Option<usize>,
+    /// Its output's device pointer was taken.
+    pub(crate) by_device: bool,
     pub(crate) alive: bool,
 }
 

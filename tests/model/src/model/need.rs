@@ -276,6 +276,12 @@ impl Need {
                 allocated == 1 && now.blocks() == 1 && now.reserved >= now.high_water
             }
             Change::Began if before.blocks() <= 1 && before.reserved >= before.high_water => unchanged,
+            // One block that holds what the limit refused, where none within the limit holds the most that there was.
+            Change::Began if limited && allocated == 1 && self.assured != 0 => {
+                let most_fits = block(settings, now.high_water as usize) <= settings.byte_limit;
+                let needed = if most_fits { now.high_water } else { now.high_water.min(self.assured) };
+                now.blocks() == 1 && now.reserved >= needed
+            }
             Change::Began => {
                 let replaced = allocated <= 1 && now.blocks() == 1 && now.reserved >= now.high_water;
                 // Or goes, so that one can come that the limit would not have let beside it.

@@ -92,6 +92,11 @@ impl Runner<'_> {
         self.say(format_args!("drop executor{at}"));
         let all = self.model.works.all_of(at);
         self.open(&all);
+        for arena in 0..self.model.arenas.len() {
+            if self.model.arenas[arena].home.executor() == Some(at) {
+                self.quiesce(arena)?;
+            }
+        }
         self.model.executors[at] = false;
         // Dropping waits for what is queued, unless an arena of a device keeps the executor alive.
         (self.executors[at], self.lanes[at]) = (None, None);

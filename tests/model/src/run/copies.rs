@@ -18,13 +18,14 @@ impl Runner<'_> {
         };
         let model = self.model.views[at].clone();
         let (to, from) = (self.model.home_of(id), self.model.home_of(model.call));
-        // What a device's work then has of host-coherent pages is another matter.
-        if to.executor().is_some() && !to.is_on_device() && from != Home::Host {
+        if !self.sharing && matches!(to, Home::Coherent { .. }) && from != Home::Host {
             return Ok(());
         }
         let Some(real) = self.views[at].clone() else { return Err(format!("view{at} is lost")) };
         let len = real.len() + usize::from(!fits);
         let Some(open) = self.open_output(id, model.of, len, Room::Plain, chain)? else { return Ok(()) };
+        // The gates that opened for the room.
+        self.pump()?;
         self.say(format_args!("output{open}.copy_from_view view{at}"));
         let expected = self.model.check_current(model.call).and_then(|()| {
             let (expected, actual) = (len, real.len());
@@ -40,6 +41,8 @@ impl Runner<'_> {
                 (Home::Host, Home::Device { executor, .. }) | (Home::Device { executor, .. }, Home::Host) => {
                     self.before_wait(Some(executor));
                 }
+                (Home::Coherent { executor }, Home::Host) => self.before_wait(Some(executor)),
+                (Home::Host, Home::Coherent { .. }) => self.quiesce(self.model.calls[id].arena)?,
                 _ => {}
             }
         }
@@ -49,6 +52,11 @@ impl Runner<'_> {
             return Ok(());
         }
         self.report.meet("copy");
+        if let (Some(_), Some(reader)) = (from.executor(), to.executor()) {
+            self.shared_with(id, reader);
+            self.shared_with(model.call, reader);
+            self.model.opens[open].by_device = true;
+        }
         if let (Some(own), Some(reader)) = (from.executor(), to.executor())
             && own != reader
         {

@@ -28,6 +28,9 @@ impl Runner<'_> {
         self.before_gate(executor)?;
         let serves = self.model.serves(at, executor);
         if serves.is_ok() && self.model.arenas[at].holder().is_none() {
+            self.quiesce(at)?;
+        }
+        if serves.is_ok() && self.model.arenas[at].holder().is_none() {
             self.before_begin(at);
             self.before_growth(at);
         }

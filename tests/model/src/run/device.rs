@@ -145,6 +145,9 @@ impl Runner<'_> {
         let Some(reader) = guard.reader() else { return };
         let reader = self.executors.iter().position(|executor| executor.as_ref() == Some(reader));
         let own = self.model.arenas[at].home.executor();
+        if let Some(reader) = reader {
+            self.shared_with(call, reader);
+        }
         let Some(reader) = reader.filter(|reader| own != Some(*reader)) else { return };
         if let Some(last) = self.model.works.last_of(reader) {
             self.model.arenas[at].readers_left.push(last);

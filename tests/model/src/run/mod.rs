@@ -11,6 +11,7 @@ mod opens;
 mod real;
 mod scopes;
 mod script;
+mod shared;
 mod views;
 mod writes;
 
@@ -119,6 +120,8 @@ pub(crate) struct Runner<'s> {
     trace: Vec<String>,
     /// The trace is printed as it comes: for a program that hangs, or takes the process with it.
     loud: bool,
+    /// Devices work on host-coherent pages as well.
+    sharing: bool,
     depth: usize,
     token: u64,
     report: Report,
@@ -139,6 +142,7 @@ impl<'s> Runner<'s> {
             tapes: Vec::new(),
             exports: Vec::new(),
             trace: Vec::new(),
+            sharing: std::env::var_os("DEVICE_ARENA_SHARING").is_some(),
             loud: std::env::var_os("DEVICE_ARENA_TRACE").is_some(),
             depth: 0,
             token: 0,

@@ -88,7 +88,7 @@ impl Runner<'_> {
     /// Puts an open output in its place.
     fn keep_open(&mut self, call: usize, of: Type, kind: Kind, address: usize, real: Box<dyn AnyOpen>) {
         self.opens.push(Some(real));
-        self.model.opens.push(Open { call, of, kind, address, alive: true });
+        self.model.opens.push(Open { call, of, kind, address, by_device: false, alive: true });
     }
 
     pub(super) fn output(
@@ -122,6 +122,14 @@ impl Runner<'_> {
             return self.compare(Err(refused), got).map(|_| None);
         }
         let bytes = len * of.size();
+        if how != Room::Plain && token % 2 == 1 && self.must_be_pending(id) {
+            // Before everything else, so that it takes no room.
+            let got = real::output(self.call(id, chain)?, of, len, how, token);
+            let pending = Answer::Pending { generation: self.model.calls[id].generation };
+            self.report.meet("pending room");
+            return self.compare(Err(pending), got).map(|_| None);
+        }
+        self.quiesce(at)?;
         self.before_growth(at);
         if how == Room::FromSlice && home.is_on_device() && bytes != 0 {
             self.before_wait(home.executor());
@@ -212,6 +220,7 @@ impl Runner<'_> {
         let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
         let (capacity, at) = (usize::from(capacity), self.model.calls[id].arena);
         self.say(format_args!("writer{} = call{id}: {of:?}, capacity {capacity}", self.opens.len()));
+        self.quiesce(at)?;
         self.before_growth(at);
         let got = real::writer(self.call(id, chain)?, of, capacity);
         if let Err(refused) = self.model.arenas[at].home.check_host() {
@@ -238,6 +247,7 @@ impl Runner<'_> {
     pub(super) fn tape(&mut self, call: u8, items: u8, bytes: u8, chain: &mut dyn Chain) -> Checked {
         let Some(id) = self.model.pick_call(call, false) else { return Ok(()) };
         self.say(format_args!("tape output{} = call{id}: {items} items, {bytes} bytes", self.opens.len()));
+        self.quiesce(self.model.calls[id].arena)?;
         self.before_growth(self.model.calls[id].arena);
         let got = self.call(id, chain)?.tape_output_with_capacity(items.into(), bytes.into());
         if let Err(refused) = self.model.home_of(id).check_host() {
@@ -296,7 +306,8 @@ impl Runner<'_> {
 
     /// What became of an open output: a view of so many of its values, or a tape.
     fn published(&mut self, at: usize, len: usize, published: Published) -> Checked {
-        let (Open { call, of, kind, .. }, name) = (self.model.opens[at].clone(), format!("output{at}"));
+        let (Open { call, of, kind, by_device, .. }, name) =
+            (self.model.opens[at].clone(), format!("output{at}"));
         self.model.opens[at].alive = false;
         self.model.close_output(call);
         match (kind, published) {
@@ -304,7 +315,7 @@ impl Runner<'_> {
                 let len = if len == usize::MAX { view.len() } else { len };
                 let bytes = bytes[..(len * of.size()).min(bytes.len())].to_vec();
                 let address = Some(self.model.opens[at].address);
-                self.keep_view(View { call, of, bytes, address, alive: true }, len, view)?;
+                self.keep_view(View { call, of, bytes, address, by_device, alive: true }, len, view)?;
             }
             (Kind::Writer { bytes, len }, Published::View(view)) => {
                 let arena = self.model.arena_of(call);
@@ -315,7 +326,7 @@ impl Runner<'_> {
                 }
                 let bytes = bytes.into_iter().map(Some).collect();
                 let address = Some(self.model.opens[at].address);
-                self.keep_view(View { call, of, bytes, address, alive: true }, len, view)?;
+                self.keep_view(View { call, of, bytes, address, by_device, alive: true }, len, view)?;
             }
             (Kind::Tape { items, .. }, Published::Tape(tape)) => {
                 self.model.close_output(call);

@@ -193,6 +193,7 @@ impl Runner<'_> {
         let (len, token) = (super::opens::length(of, len), self.fresh_token());
         self.say(format_args!("call{id}: take scratch of {len} {of:?}"));
         let home = self.model.home_of(id);
+        self.quiesce(self.model.calls[id].arena)?;
         self.before_growth(self.model.calls[id].arena);
         if home.is_on_device() && token.is_multiple_of(4) {
             let Some(got) = chain.take(of, len, token) else { return Err("a scope is lost".into()) };

@@ -237,7 +237,7 @@ impl Runner<'_> {
         let Made::View(real) = made else { return Err("a step made a tape".into()) };
         let (of, bytes, len) = view;
         let bytes = bytes.into_iter().map(Some).collect();
-        self.keep_view(View { call, of, bytes, address: None, alive: true }, len, real)
+        self.keep_view(View { call, of, bytes, address: None, by_device: false, alive: true }, len, real)
     }
 
     /// The same call four times: from its second begin on, nothing is asked of the driver.
@@ -257,6 +257,7 @@ impl Runner<'_> {
                 "round {round}: call{} = begin arena{at}, {steps:?}",
                 self.model.calls.len()
             ));
+            self.quiesce(at)?;
             self.before_free(at);
             let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
             self.begun(at, Ok(()), arena.begin())?;
@@ -266,6 +267,7 @@ impl Runner<'_> {
             if round == 1 {
                 steady = self.arenas[at].as_ref().map(|arena| arena.stats());
             }
+            self.quiesce(at)?;
             let token = self.step_tokens(steps);
             let done = perform(&mut call, steps, token, &way);
             self.performed(id, steps, &done)?;

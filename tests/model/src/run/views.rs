@@ -70,7 +70,11 @@ impl Runner<'_> {
             _ => self.model.check_read(model.call, 1),
         };
         let home = self.model.home_of(model.call);
-        if expected.is_ok() && home.is_on_device() && !model.bytes.is_empty() {
+        let waits = match how {
+            Read::Guard => false,
+            _ => home.is_on_device() || self.model.arena_of(model.call).device_work.is_some(),
+        };
+        if expected.is_ok() && waits && !model.bytes.is_empty() {
             self.before_wait(home.executor());
         }
         let got = match how {
@@ -82,6 +86,7 @@ impl Runner<'_> {
             Read::CopyToWrongLength => view.copy_to(view.len() + 1).map(|bytes| (bytes, None)),
         };
         self.pump()?;
+        let expected = if how == Read::Guard { self.expect_shared(&model, expected, &got) } else { expected };
         let Some((bytes, address)) = self.compare(expected, got)? else { return Ok(()) };
         self.report.meet("read");
         address.map_or(Ok(()), |address| check_address(&model, address))?;
@@ -107,7 +112,9 @@ impl Runner<'_> {
             None => {
                 let expected = self.check_host_read(model.call, 1);
                 self.say(format_args!("view{at}.read"));
-                let guard = self.compare(expected, view.read())?;
+                let got = view.read();
+                let expected = self.expect_shared(&model, expected, &got);
+                let guard = self.compare(expected, got)?;
                 if guard.is_some() {
                     self.model.hold(model.call, 1);
                     self.report.meet("guard");
@@ -135,7 +142,9 @@ impl Runner<'_> {
             None => {
                 let expected = self.check_host_read(model.call, 1);
                 self.say(format_args!("export{} = view{at}.export", self.exports.len()));
-                let export = self.compare(expected, view.export())?;
+                let got = view.export();
+                let expected = self.expect_shared(&model, expected, &got);
+                let export = self.compare(expected, got)?;
                 if export.is_some() {
                     self.model.hold(model.call, 1);
                     self.report.meet("export");
@@ -159,6 +168,7 @@ impl Runner<'_> {
         };
         let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
         self.say(format_args!("export{} = call{id}.export view{at}", self.exports.len()));
+        self.quiesce(self.model.calls[id].arena)?;
         let got = view.export_by(self.call(id, chain)?);
         let generation = self.model.calls[model.call].generation;
         let home = self.model.home_of(id);
@@ -238,6 +248,7 @@ impl Runner<'_> {
     fn guard_tape_at(&mut self, at: usize, inside: &[Op], chain: &mut dyn Chain) -> Checked<usize> {
         let Some(tape) = self.tapes[at].clone() else { return Err(format!("tape{at} is lost")) };
         let model = self.model.tapes[at].clone();
+        self.quiesce(self.model.calls[model.call].arena)?;
         let expected = self.model.check_read(model.call, 2);
         self.say(format_args!("tape{at}.read"));
         let Some(guard) = self.compare(expected, tape.read())? else { return Ok(0) };
@@ -277,7 +288,7 @@ impl Runner<'_> {
         }
         let (count, call) = (offsets.len(), model.call);
         let offsets = offsets.into_iter().flat_map(u64::to_ne_bytes).map(Some).collect();
-        let view = |of, bytes| View { call, of, bytes, address: None, alive: true };
+        let view = |of, bytes| View { call, of, bytes, address: None, by_device: false, alive: true };
         let (len, real) = (bytes.len(), tape.bytes().clone());
         self.keep_view(view(Type::Byte, bytes), len, Arc::new(real))?;
         self.keep_view(view(Type::Long, offsets), count, Arc::new(tape.offsets().clone()))
@@ -306,7 +317,8 @@ impl Runner<'_> {
         for at in 0..self.views.len() {
             if self.model.views[at].alive {
                 let on_device = self.model.home_of(self.model.views[at].call).is_on_device();
-                self.read_at(at, if on_device { Read::ToVec } else { Read::Guard })?;
+                let shared = self.model.arena_of(self.model.views[at].call).device_work.is_some();
+                self.read_at(at, if on_device || shared { Read::ToVec } else { Read::Guard })?;
             }
         }
         for at in 0..self.tapes.len() {

@@ -18,6 +18,11 @@ impl Runner<'_> {
         if self.model.home_of(call).is_on_device() {
             return self.write_on_device(at, what, token);
         }
+        let fixed = matches!(self.model.opens[at].kind, Kind::Fixed { .. });
+        if fixed && matches!(what, Write::Each(_) | Write::Truncate(_)) && self.fill_shared(at, token)? {
+            return Ok(());
+        }
+        self.quiesce(self.model.calls[call].arena)?;
         self.before_growth(self.model.calls[call].arena);
         let Some(real) = &mut self.opens[at] else { return Err(format!("output{at} is lost")) };
         let room_before = real.room();
@@ -60,6 +65,23 @@ impl Runner<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A device fills host-coherent room, where the way to its stream is there.
+    fn fill_shared(&mut self, at: usize, token: u64) -> Checked<bool> {
+        let call = self.model.opens[at].call;
+        let executor = self.model.home_of(call).executor();
+        let lane = self.lane(executor).cloned().filter(|_| self.sharing);
+        let (Some(executor), Some(lane)) = (executor, lane) else { return Ok(false) };
+        let Some(real) = &mut self.opens[at] else { return Err(format!("output{at} is lost")) };
+        let got = real.fill(&lane, token);
+        self.compare(Ok(()), got)?;
+        self.model.opens[at].by_device = true;
+        self.shared_with(call, executor);
+        if let Kind::Fixed { bytes } = &mut self.model.opens[at].kind {
+            *bytes = filled(token, bytes.len()).into_iter().map(Some).collect();
+        }
+        Ok(true)
     }
 
     fn real_open(&self, at: usize) -> Checked<&dyn AnyOpen> {
