@@ -96,7 +96,8 @@ fn a_steady_loop_asks_the_driver_for_nothing_at_all() {
         let arena = ArenaOptions::new().placement(placement).build(&lab.executor).unwrap();
         let run = |round: usize| {
             let call = lab.executor.begin(&arena).unwrap();
-            let (mut floats, mut words) = (call.output::<f32>(1000).unwrap(), call.output::<u64>(17).unwrap());
+            let (mut floats, mut words) =
+                (call.output::<f32>(1000).unwrap(), call.output::<u64>(17).unwrap());
             assert!(!floats.device_ptr().unwrap().is_null() && !words.device_ptr().unwrap().is_null());
             let bytes = call.output::<u8>(round % 1000 + 1).unwrap();
             let views = (floats.publish(), words.publish(), bytes.publish());
@@ -185,9 +186,11 @@ fn room_that_nobody_wrote_shows_zeros_or_poison_and_not_what_another_left() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);
     for placement in PLACEMENTS {
-        for (scrub, first, later) in
-            [(Scrub::Never, 0, None), (Scrub::Zero, 0, Some(0)), (Scrub::Poison(0xA5), 0xA5A5_A5A5u32, Some(0xA5A5_A5A5))]
-        {
+        for (scrub, first, later) in [
+            (Scrub::Never, 0, None),
+            (Scrub::Zero, 0, Some(0)),
+            (Scrub::Poison(0xA5), 0xA5A5_A5A5u32, Some(0xA5A5_A5A5)),
+        ] {
             let options = ArenaOptions::new().placement(placement).scrub(scrub).growth(Growth::Exact);
             let arena = options.first_capacity(4096).build(&lab.executor).unwrap();
             let look = |len: usize| {

@@ -117,7 +117,7 @@ fn views_of_the_capture_itself_are_stale() {
             let view = lab.fill_output(call, LEN, 7).publish();
             assert!(matches!(view.to_vec(), Err(Error::Pending { .. })));
             kept = Some(view.clone());
-            Ok((view, call.tape_of_nothing()))
+            Ok((view, ()))
         })
         .unwrap();
     let kept = kept.unwrap();
@@ -126,13 +126,6 @@ fn views_of_the_capture_itself_are_stale() {
     assert!(matches!(kept.to_vec(), Err(Error::Stale { .. })));
     assert_eq!(view.to_vec().unwrap(), counting(7, LEN));
 }
-
-trait Nothing {
-    /// A result without a view in it.
-    fn tape_of_nothing(&self) {}
-}
-
-impl Nothing for device_arena::Call {}
 
 #[test]
 fn a_captured_call_holds_its_arena() {
@@ -292,7 +285,7 @@ fn what_can_not_be_kept_is_refused_and_the_arena_is_free() {
     drop(open);
     assert_eq!(arena.holder(), None);
     let refused = lab.executor.capture(&arena, |call| {
-        lab.fill_output(call, LEN, 1);
+        drop(lab.fill_output(call, LEN, 1));
         Err::<(), _>(Error::AlreadyTaken)
     });
     assert_eq!(refused.map(drop), Err(Error::AlreadyTaken), "what the work returns");
@@ -306,7 +299,7 @@ fn a_panic_within_ends_the_capture() {
     let arena = reserved(&lab, Placement::Device);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         lab.executor.capture(&arena, |call| {
-            lab.fill_output(call, LEN, 1);
+            drop(lab.fill_output(call, LEN, 1));
             if call.generation() > 0 {
                 panic!("of the caller");
             }
@@ -340,7 +333,9 @@ fn a_launch_during_somebody_elses_capture_is_refused_and_nothing_changed() {
     let mut captured = captured(&lab, &arena, source.address);
     let view = captured.launch().unwrap();
     let (refused, graph) =
-        crate::memory::capture(&lab.executor, lab.stream(), crate::memory::RELAXED, || captured.launch().map(drop));
+        crate::memory::capture(&lab.executor, lab.stream(), crate::memory::RELAXED, || {
+            captured.launch().map(drop)
+        });
     assert_eq!(refused, Err(Error::Capturing { operation: "launch" }));
     assert!(!graph.is_null());
     // SAFETY: the graph is this one's alone.

@@ -154,7 +154,8 @@ fn other_streams_captures_are_left_alone() {
         let ((), graph) = other.capture(mode, || {
             // Everything that allocates, waits, asks or frees, on a stream that nobody captures.
             for placement in [Placement::Device, Placement::HostCoherent] {
-                let arena = ArenaOptions::new().placement(placement).first_capacity(1).build(&lab.executor).unwrap();
+                let arena =
+                    ArenaOptions::new().placement(placement).first_capacity(1).build(&lab.executor).unwrap();
                 for round in 1..4 {
                     let view = lab.filled(&arena, LEN * round, 9);
                     assert_eq!(view.to_vec().unwrap(), counting(9, LEN * round));
@@ -164,16 +165,14 @@ fn other_streams_captures_are_left_alone() {
                 let soon = lab.executor.defer(&arena, |call| Ok(call.output::<u8>(9)?.publish())).unwrap();
                 soon.wait().unwrap();
                 let call = lab.executor.begin(&arena).unwrap();
-                call.device_room::<u32>(10).unwrap().collect().unwrap();
+                drop(call.device_room::<u32>(10).unwrap().collect().unwrap());
                 call.finish().unwrap();
                 arena.trim().unwrap();
             }
             let own = Arena::new(&lab.executor);
             own.reserve(1 << 16).unwrap();
-            let mut captured = lab
-                .executor
-                .capture(&own, |call| Ok(lab.fill_output(call, LEN, 1).publish()))
-                .unwrap();
+            let mut captured =
+                lab.executor.capture(&own, |call| Ok(lab.fill_output(call, LEN, 1).publish())).unwrap();
             assert_eq!(captured.launch().unwrap().to_vec().unwrap(), counting(1, LEN));
             drop(Lab::load(Executor::cuda(0).unwrap()).unwrap());
         });

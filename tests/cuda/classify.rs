@@ -34,7 +34,8 @@ fn memory_that_no_driver_knows_is_unregistered() {
     let (local, heap) = (7u8, vec![7u8; 100_000]);
     let reaches = executor.device().unwrap().reaches_pageable_memory;
     let any = turn.cuda();
-    for pointer in [&raw const local, heap.as_ptr(), heap.as_ptr().wrapping_add(99_999), OF_THE_PROGRAM.as_ptr()]
+    for pointer in
+        [&raw const local, heap.as_ptr(), heap.as_ptr().wrapping_add(99_999), OF_THE_PROGRAM.as_ptr()]
     {
         let info = ask(pointer).unwrap();
         assert_eq!((info.kind, info.vendor, info.allocation), (MemoryKind::Unregistered, None, None));
@@ -42,7 +43,8 @@ fn memory_that_no_driver_knows_is_unregistered() {
         assert!(info.is_host_accessible());
         assert!(info.is_device_accessible || !reaches, "{}", any.library());
     }
-    for pointer in [std::ptr::null(), std::ptr::without_provenance(0x10), std::ptr::without_provenance(usize::MAX)]
+    for pointer in
+        [std::ptr::null(), std::ptr::without_provenance(0x10), std::ptr::without_provenance(usize::MAX)]
     {
         assert_eq!(ask(pointer).unwrap().kind, MemoryKind::Unregistered);
     }

@@ -138,9 +138,7 @@ fn more_allocations_than_a_call_remembers_are_answered_right() {
     let executor = Executor::cuda(0).unwrap();
     let arena = Arena::new(&executor);
     let buffers: Vec<_> = (0..40)
-        .map(|at| {
-            if at % 2 == 0 { Memory::device(&executor, 4096) } else { Memory::pinned(&executor, 4096) }
-        })
+        .map(|at| if at % 2 == 0 { Memory::device(&executor, 4096) } else { Memory::pinned(&executor, 4096) })
         .collect();
     let call = executor.begin(&arena).unwrap();
     for _ in 0..2 {

@@ -46,7 +46,10 @@ fn a_stream_of_cudarcs_is_an_executor_and_lives_as_long() {
             assert!(held > 1);
             let arena = Arena::new(&lab.executor);
             for round in 1..3 {
-                assert_eq!(lab.filled(&arena, 40_000 * round, 1).to_vec().unwrap(), counting(1, 40_000 * round));
+                assert_eq!(
+                    lab.filled(&arena, 40_000 * round, 1).to_vec().unwrap(),
+                    counting(1, 40_000 * round)
+                );
             }
             drop(lab);
             assert!(Arc::strong_count(&stream) > 1, "the arena keeps it");

@@ -92,8 +92,6 @@ functions! {
     ctx_create = "cuCtxCreate_v2"(context: *mut Handle, flags: u32, device: c_int);
     ctx_destroy = "cuCtxDestroy_v2"(context: Handle);
     primary_state = "cuDevicePrimaryCtxGetState"(device: c_int, flags: *mut u32, active: *mut c_int);
-    primary_retain = "cuDevicePrimaryCtxRetain"(context: *mut Handle, device: c_int);
-    primary_release = "cuDevicePrimaryCtxRelease_v2"(device: c_int);
     can_access_peer = "cuDeviceCanAccessPeer"(can: *mut c_int, device: c_int, peer: c_int);
     mem_alloc = "cuMemAlloc_v2"(address: *mut u64, bytes: usize);
     mem_free = "cuMemFree_v2"(address: u64);

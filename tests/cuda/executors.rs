@@ -33,7 +33,8 @@ fn an_ordinal_that_does_not_exist_is_refused_with_how_many_there_are() {
     let Some(turn) = turn() else { return };
     let count = turn.count();
     for ordinal in [count, 99, i32::MAX as u32, u32::MAX] {
-        for refused in [Executor::cuda(ordinal), Executor::for_vram(ordinal), Executor::on(turn.backend(), ordinal)]
+        for refused in
+            [Executor::cuda(ordinal), Executor::for_vram(ordinal), Executor::on(turn.backend(), ordinal)]
         {
             let error = refused.unwrap_err();
             assert_eq!(error.status(), Status::Unavailable);
@@ -213,7 +214,11 @@ fn adopt(turn: &Turn, ordinal: u32, context: Option<Context>) -> Adopted {
             // SAFETY: the driver writes one handle.
             driver::ok(unsafe { driver::stream_create(&raw mut handle, 1) });
         };
-        if context.is_some() { make() } else { home.with_current(make).unwrap() }
+        if context.is_some() {
+            make()
+        } else {
+            home.with_current(make).unwrap()
+        }
         RawStream::of(&home, handle)
     };
     let (watched, outcome) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

@@ -60,7 +60,8 @@ fn no_library_is_unavailable_with_the_names_that_were_tried() {
 #[test]
 fn a_path_that_leads_nowhere_is_named_and_nothing_else_is_tried() {
     let path = "/nowhere/libcuda.so";
-    if !alone("loading::a_path_that_leads_nowhere_is_named_and_nothing_else_is_tried", &[(PATH, Some(path))]) {
+    if !alone("loading::a_path_that_leads_nowhere_is_named_and_nothing_else_is_tried", &[(PATH, Some(path))])
+    {
         return;
     }
     let text = unavailable(Executor::cuda(0));
@@ -96,9 +97,9 @@ fn an_explicit_path_is_the_one_that_is_opened() {
     let Some(turn) = turn() else { return };
     // The path of what the loader has found by its name.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let found = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let mut found = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     let is_driver = |path: &&str| path.contains("libcuda.so") || path.contains("simulated_cuda");
-    let Some(path) = found.filter(is_driver).next() else {
+    let Some(path) = found.find(is_driver) else {
         println!("skipped: this system does not say where {} is", turn.cuda().library());
         return;
     };
@@ -117,7 +118,9 @@ fn a_required_function_that_is_missing_is_named() {
         return;
     }
     let Ok(path) = std::env::var("DEVICE_ARENA_TEST_MISSING_REQUIRED") else {
-        println!("skipped: DEVICE_ARENA_TEST_MISSING_REQUIRED names no driver that lacks a required function");
+        println!(
+            "skipped: DEVICE_ARENA_TEST_MISSING_REQUIRED names no driver that lacks a required function"
+        );
         return;
     };
     run_child(name, &[(PATH, Some(&path))]);
@@ -160,7 +163,8 @@ fn a_driver_without_a_device_leaves_the_host() {
         return;
     }
     let Some(_turn) = turn() else { return };
-    let devices = if simulated().is_some() { "DEVICE_ARENA_SIMULATED_DEVICES" } else { "CUDA_VISIBLE_DEVICES" };
+    let devices =
+        if simulated().is_some() { "DEVICE_ARENA_SIMULATED_DEVICES" } else { "CUDA_VISIBLE_DEVICES" };
     let none = if simulated().is_some() { "0" } else { "-1" };
     run_child(name, &[(devices, Some(none))]);
 }

@@ -34,10 +34,8 @@ fn every_use_is_an_error_and_every_drop_returns() {
         let guard = lab.filled(read, LEN, 3).read_on(&reader).unwrap();
         let soon = lab.executor.defer(deferred, |call| Ok(call.output::<u8>(9)?.publish())).unwrap();
         captured.reserve(1 << 16).unwrap();
-        let mut graph = lab
-            .executor
-            .capture(captured, |call| Ok(lab.fill_output(call, LEN, 4).publish()))
-            .unwrap();
+        let mut graph =
+            lab.executor.capture(captured, |call| Ok(lab.fill_output(call, LEN, 4).publish())).unwrap();
         let room_call = lab.executor.begin(room).unwrap();
         let open_room = room_call.device_room::<u32>(100).unwrap();
         simulated.lose_device(0);
@@ -69,7 +67,7 @@ fn every_use_is_an_error_and_every_drop_returns() {
             assert_eq!(other.filled(&arena, LEN, 8).to_vec().unwrap(), counting(8, LEN));
         }
         let host = Arena::host();
-        host.begin().unwrap().output_from_slice(&[1u8]).unwrap();
+        drop(host.begin().unwrap().output_from_slice(&[1u8]).unwrap());
 
         drop((guard, graph, room_call, reader));
         drop((view, idle_view, arenas));

@@ -1,6 +1,6 @@
 //! Tapes brought to where a call computes, by what a kernel makes of them.
 
-use device_arena::{Arena, Executor, Offset, Placement, ArenaOptions, TapeView};
+use device_arena::{Arena, ArenaOptions, Executor, Offset, Placement, TapeView};
 
 use crate::lab::Lab;
 use crate::memory::{Memory, Virtual};
@@ -99,9 +99,8 @@ fn bytes_of_the_executors_device_are_used_where_they_are() {
     // Copied there by a call of the driver's own, as a user would.
     let (to, from) = (reserved.pointer(0).addr() as u64, mapped.pointer().addr() as u64);
     // SAFETY: both ends are live.
-    let copied = lab
-        .executor
-        .with_current(|| unsafe { crate::driver::copy_async(to, from, 5000, lab.stream()) });
+    let copied =
+        lab.executor.with_current(|| unsafe { crate::driver::copy_async(to, from, 5000, lab.stream()) });
     crate::driver::ok(copied.unwrap());
     // SAFETY: the bytes are mapped and written in the stream's order.
     let tape = unsafe { TapeView::from_raw(reserved.pointer(0), 5000, OFFSETS.as_ptr(), OFFSETS.len()) };
