@@ -20,6 +20,7 @@ mod drops;
 mod executors;
 mod faults;
 mod guards;
+mod hazards;
 mod lab;
 mod loading;
 mod lost;
