@@ -339,7 +339,7 @@ pub trait Backend: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`].
+    /// [`Error::Capturing`]; [`Error::Driver`].
     fn stream_wait(&self, stream: &Stream, event: &Event) -> Result<()>;
 
     /// Blocks until all work that is in the stream now has passed.

@@ -96,8 +96,12 @@ impl<T: Pod> Output<T> {
     /// [`Error::HostMemory`]; [`Error::WrongExecutor`] for another stream than that of the arena's executor.
     pub fn as_cudarc<'o>(&'o mut self, stream: &'o Arc<CudaStream>) -> Result<CudarcOutput<'o, T>> {
         let address = self.device_ptr()?.addr() as CUdeviceptr;
+        let of_executor = |executor: &Executor| {
+            executor.stream().is_ok_and(|raw| raw == stream.cu_stream().cast())
+                && executor.context() == Some(stream.context().cu_ctx().cast())
+        };
         if let Some(executor) = self.executor()
-            && executor.stream()? != stream.cu_stream().cast()
+            && !of_executor(&executor)
         {
             let (vendor, ordinal) = (executor.vendor(), executor.ordinal());
             return Err(Error::WrongExecutor {
@@ -145,7 +149,8 @@ impl<T: Pod> DevicePtrMut<T> for CudarcOutput<'_, T> {
 /// Work on the memory's own stream is in order. Another stream waits for that one, and the host for it in turn, before
 /// the memory is used again.
 fn ordered<'a>(own: &CudaStream, stream: &'a CudaStream) -> SyncOnDrop<'a> {
-    if own.cu_stream() == stream.cu_stream() {
+    // The default streams of two contexts have one handle.
+    if own == stream {
         return SyncOnDrop::Sync(None);
     }
     // An error surfaces at the wait below, by cudarc's own word.

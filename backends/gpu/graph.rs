@@ -26,42 +26,51 @@ impl<'s> Capture<'s> {
         Ok(Self { stream, ended: false })
     }
 
-    fn end_raw(&mut self) -> Result<*mut c_void> {
+    /// Ends the capture, whatever else fails: a stream that is left in one takes no other work.
+    fn end_raw(&mut self) -> Result<Captured<'s>> {
         self.ended = true;
-        let _current = self.stream.device().enter("capture")?;
         let mut graph = std::ptr::null_mut();
-        // SAFETY: the driver writes one handle, null where the capture was spoilt.
-        unsafe { call!(self.stream.driver(), stream_end_capture(self.stream.raw(), &raw mut graph)) }?;
-        Ok(graph)
+        let driver = self.stream.driver();
+        // SAFETY: the driver writes one handle, null where the capture was spoilt. A stream's handle needs no context.
+        let outcome = unsafe { call!(driver, stream_end_capture(self.stream.raw(), &raw mut graph)) };
+        let captured = Captured { raw: graph, stream: self.stream };
+        outcome.map(|()| captured)
     }
 
     /// Ends the capture, and makes a graph of it that can be launched.
     pub(crate) fn end(mut self) -> Result<Graph> {
-        let (driver, device) = (self.stream.driver(), Arc::clone(self.stream.device()));
-        let graph = self.end_raw()?;
-        let _current = device.enter("capture")?;
-        let _outside = OutsideCaptures::new(driver);
+        let captured = self.end_raw()?;
+        let device = Arc::clone(self.stream.device());
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the graph is the capture's; the driver writes one handle.
-        let outcome = unsafe { call!(driver, graph_instantiate(&raw mut raw, graph, 0)) };
-        // SAFETY: the executable graph does not need the other.
-        let _ = unsafe { call!(driver, graph_destroy(graph)) };
-        outcome?;
-        drop((_current, _outside));
+        {
+            let _current = device.enter("capture")?;
+            let _outside = OutsideCaptures::new(device.driver);
+            // SAFETY: the graph is the capture's; the driver writes one handle.
+            unsafe { call!(device.driver, graph_instantiate(&raw mut raw, captured.raw, 0)) }?;
+        }
         Ok(Graph { raw, device })
+    }
+}
+
+/// What a capture took, which the executable graph does not need.
+struct Captured<'s> {
+    raw: *mut c_void,
+    stream: &'s GpuStream,
+}
+
+impl Drop for Captured<'_> {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: the graph is the capture's, and nobody else knows it.
+            let _ = unsafe { call!(self.stream.driver(), graph_destroy(self.raw)) };
+        }
     }
 }
 
 impl Drop for Capture<'_> {
     fn drop(&mut self) {
-        if self.ended {
-            return;
-        }
-        if let Ok(graph) = self.end_raw()
-            && !graph.is_null()
-        {
-            // SAFETY: the graph is the capture's, and nobody else knows it.
-            let _ = unsafe { call!(self.stream.driver(), graph_destroy(graph)) };
+        if !self.ended {
+            let _ = self.end_raw();
         }
     }
 }

@@ -173,6 +173,8 @@ impl<D: Driver> Backend for Gpu<D> {
 
     fn stream_wait(&self, stream: &Stream, event: &Event) -> Result<()> {
         let stream = gpu_stream(self.vendor(), "stream_wait", stream)?;
+        // The capture would take an event of its outside for a mistake, and be spoilt.
+        stream.refuse_capture("stream_wait")?;
         stream.wait_for(gpu_event(self.vendor(), "stream_wait", event)?)
     }
 

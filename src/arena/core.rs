@@ -21,7 +21,7 @@ use crate::arena::stats::Counters;
 use crate::arena::waiting::DeferredCall;
 use crate::backend::{Backend, Event};
 use crate::error::{Error, Result};
-use crate::sync::{Mutex, UnsafeCell, lock};
+use crate::sync::{AtomicU64, Mutex, UnsafeCell, lock};
 
 /// The shared part of an arena.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) fence: Fence,
     /// Behind the work of readers on other streams: the next begin lets its own stream wait for them.
     readers: Mutex<Vec<Event>>,
+    /// The generation of a call whose work is being captured; zero for none.
+    pub(crate) captured: AtomicU64,
     /// A call that was deferred as it was, until somebody sees that its event has passed.
     pub(super) deferred: Mutex<Option<DeferredCall>>,
     /// Held while that call is taken and ended, so that whoever finds it taken finds it ended. Taken before any other
@@ -77,6 +79,7 @@ impl Core {
             description,
             fence: Fence::default(),
             readers: Mutex::new(Vec::new()),
+            captured: AtomicU64::new(0),
             deferred: Mutex::new(None),
             settling: Mutex::new(()),
             freed: std::sync::Mutex::new(()),
@@ -276,14 +279,25 @@ impl Core {
 
     /// Whether readers on other streams are to be waited for.
     #[inline]
-    fn has_readers(&self) -> bool {
+    pub(crate) fn has_readers(&self) -> bool {
         self.source.is_on_device() && !lock(&self.readers).is_empty()
     }
 
     /// Notes the event behind the work of a reader on another stream. The caller sees to the attention of the next
-    /// begin.
-    pub(crate) fn note_reader(&self, event: Event) {
+    /// begin. Where the host reaches the bytes as well, the arena's stream waits at once: what the host asks of it then
+    /// speaks for the reader too.
+    ///
+    /// # Safety
+    ///
+    /// The caller is an owner of the blocks.
+    pub(crate) unsafe fn note_reader(&self, event: Event) -> Result<()> {
+        if self.source.is_shared_with_device() {
+            // SAFETY: the caller's promise is the same.
+            let Some(stream) = (unsafe { self.source.stream() }) else { return Ok(()) };
+            return self.source.backend.stream_wait(stream, &event);
+        }
         lock(&self.readers).push(event);
+        Ok(())
     }
 
     /// Makes the stream wait for the readers on other streams.

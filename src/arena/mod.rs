@@ -221,13 +221,14 @@ impl Arena {
         let (source, counters) = (&this.source, &this.counters);
         // SAFETY: the lease was just taken.
         let ordered = unsafe { Self::prepare_stream(this, "begin") };
-        let generation = this.state.load().generation();
         // SAFETY: as above.
-        let by_host = ordered.and_then(|()| unsafe { this.is_quiet_or_take(generation) });
+        let by_host = ordered.and_then(|()| unsafe { this.is_quiet() });
         // SAFETY: the lease was just taken, so every output is closed.
         let prepare =
             |by_host| unsafe { this.room.with_call(|room| room.prepare_rewind(source, counters, by_host)) };
         let prepared = by_host.and_then(prepare);
+        // What the stream scrubs is work that the host waits for, too.
+        this.fence.queued();
         let stays = match prepared {
             Ok(stays) => stays,
             Err(error) => {
@@ -319,6 +320,7 @@ impl Arena {
                 (outcome, room.needs_attention(&this.source))
             })
         };
+        let attention = attention || this.has_readers();
         let next = |word: Word| word.with_phase(Phase::Idle).with_attention(attention);
         // SAFETY: the lease's holder is an owner; the handle, which is another, keeps the core.
         unsafe { Core::change(core, next) };
@@ -355,6 +357,7 @@ impl Arena {
                 (outcome, room.needs_attention(&this.source))
             })
         };
+        let attention = attention || this.has_readers();
         let next = |word: Word| word.with_phase(Phase::Idle).with_attention(attention);
         // SAFETY: the lease's holder is an owner; the handle, which is another, keeps the core.
         unsafe { Core::change(core, next) };

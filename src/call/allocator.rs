@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use allocator_api2::alloc::{AllocError, Allocator};
 
 use super::Call;
-use crate::arena::{Room, round_up};
+use crate::arena::{Access, Room, round_up};
 
 /// Allocates from the front of a call's room, like outputs do. It borrows the call, so everything that it hands
 /// out is gone before the call ends.
@@ -44,11 +44,17 @@ impl<'c> HostAllocator<'c> {
     }
 
     fn take(self, layout: Layout) -> Option<NonNull<u8>> {
+        self.check()?;
         self.call.with_room(|core, room| {
             let taken = room.take(&core.source, &core.counters, layout.size(), layout.align()).ok()?;
             room.mark_uninit(taken, self.room(layout)?);
             Some(taken)
         })
+    }
+
+    /// Room that a device used earlier in the call, as scratch, may be what comes next.
+    fn check(self) -> Option<()> {
+        self.call.host_access("allocate", Access::Room).ok()
     }
 
     /// Gives room back, cleaned up, if it is the last taken.
@@ -93,6 +99,7 @@ unsafe impl Allocator for HostAllocator<'_> {
     ) -> Result<NonNull<[u8]>, AllocError> {
         debug_assert!(new.size() >= old.size());
         let (had, wants) = (self.room(old).ok_or(AllocError)?, self.room(new).ok_or(AllocError)?);
+        self.check().ok_or(AllocError)?;
         let in_place = had != 0 && address.as_ptr().addr().is_multiple_of(new.align());
         let extended = in_place
             && self.call.with_room(|core, room| {

@@ -8,6 +8,7 @@ use bytemuck::Pod;
 use super::{Call, Output};
 use crate::backend::{Backend, CopyRange, RoomReset};
 use crate::error::{Error, Refused, Result, StaleReason};
+use crate::sync::Ordering;
 
 /// The header in front of the room, as `include/device_arena.h` declares it, with the padding that keeps the room behind
 /// it aligned.
@@ -63,7 +64,7 @@ impl Call {
         let overflow = || super::size_overflow::<T>("device_room", len);
         let bytes = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(HEADER));
         // No room for host pages is to be taken for nothing.
-        super::give_to_device(self.core(), self.generation, "device_room", false)?;
+        super::check_device(self.core(), "device_room")?;
         let mut bytes = self.output::<u8>(bytes.ok_or_else(overflow)?)?;
         bytes.device_ptr()?;
         let room = DeviceRoom { bytes, alignment, _values: PhantomData };
@@ -108,7 +109,7 @@ impl<T: Pod> DeviceRoom<T> {
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`].
+    /// [`Error::Driver`]; [`Error::Capturing`] while the stream is being captured for anything but this very call.
     pub fn reset(&self) -> Result<()> {
         let reset = RoomReset {
             room: self.header().as_ptr(),
@@ -118,8 +119,19 @@ impl<T: Pod> DeviceRoom<T> {
             generation: self.bytes.hold().generation,
         };
         let hold = self.bytes.hold();
+        let (core, stream) = (hold.core(), hold.stream());
+        // A graph of another call would do it again when this one's room is gone.
+        let of_its_own = core.captured.load(Ordering::Relaxed) == hold.generation;
+        if let Some(stream) = stream
+            && !of_its_own
+            && core.source.backend.is_capturing(stream)?
+        {
+            return Err(Error::Capturing { operation: "device_room" });
+        }
         // SAFETY: header and room are of the running call, and work that uses them is in the stream.
-        unsafe { hold.core().source.backend.rewind(hold.stream(), Some(&reset), &[]) }
+        unsafe { core.source.backend.rewind(stream, Some(&reset), &[]) }?;
+        self.bytes.note_queued();
+        Ok(())
     }
 
     /// Waits for the stream and reads what the kernels have asked for so far, in bytes. Past the room's size it is what

@@ -439,7 +439,11 @@ impl Hold {
     ///
     /// [`Error::HostMemory`] for host pages, which no device has been told of.
     fn give_to_device(&self, operation: &'static str) -> Result<()> {
-        give_to_device(self.core(), self.generation, operation, false)
+        check_device(self.core(), operation)?;
+        if self.core().source.is_shared_with_device() {
+            self.core().fence.take(self.generation);
+        }
+        Ok(())
     }
 
     /// Moves bytes between room of the call and live memory of any kind, and is done with both when it returns.
@@ -484,15 +488,9 @@ impl Drop for Hold {
     }
 }
 
-/// Notes that a device's work may use room of the call of `generation`.
-fn give_to_device(core: &Core, generation: u64, operation: &'static str, is_scratch: bool) -> Result<()> {
-    if !core.source.is_on_device() {
-        return Err(Error::HostMemory { operation });
-    }
-    if core.source.is_shared_with_device() {
-        core.fence.take(generation, is_scratch);
-    }
-    Ok(())
+/// Whether a device knows the memory, where it does not share it with the host.
+fn check_device(core: &Core, operation: &'static str) -> Result<()> {
+    if core.source.is_on_device() { Ok(()) } else { Err(Error::HostMemory { operation }) }
 }
 
 #[cold]

@@ -196,6 +196,14 @@ impl<T: Pod> Output<T> {
         self.hold.core == call.core_ptr() && self.hold.generation == call.generation()
     }
 
+    /// Notes work of the crate's own on the room, once it is queued.
+    pub(crate) fn note_queued(&self) {
+        let core = self.hold.core();
+        if core.source.is_shared_with_device() {
+            core.fence.take(self.hold.generation);
+        }
+    }
+
     /// A part of the room as values of another type.
     pub(super) fn into_part<U: Pod>(self, address: NonNull<U>, len: usize) -> Output<U> {
         debug_assert!(address.is_aligned());

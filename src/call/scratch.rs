@@ -70,7 +70,7 @@ impl<'s> Scratch<'s> {
     /// As [`Call::output`], and [`Error::Device`](crate::Error::Device) where the host can't write.
     // Each call hands out other room, so the borrow need not last as long as the room does.
     pub fn take<T: Pod>(&mut self, len: usize) -> Result<&'s mut [T]> {
-        self.call.host_access("scratch", Access::Scratch)?;
+        self.call.host_access("scratch", Access::Room)?;
         let address = self.room::<T>(len)?;
         // SAFETY: the room is `len` values of `T: Pod`, initialised as all room is. It is free again only when the
         // scope ends, which is after `'s`: the scope's closure works for any `'s`, so nothing of that lifetime
@@ -85,8 +85,13 @@ impl<'s> Scratch<'s> {
     ///
     /// As [`Call::output`], and [`Error::HostMemory`](crate::Error::HostMemory) for host pages.
     pub fn take_on_device<T: Pod>(&mut self, len: usize) -> Result<*mut T> {
-        super::give_to_device(self.call.core(), self.call.generation, "scratch", true)?;
-        Ok(self.room::<T>(len)?.as_ptr())
+        let core = self.call.core();
+        super::check_device(core, "scratch")?;
+        let room = self.room::<T>(len)?;
+        if core.source.is_shared_with_device() {
+            core.fence.take_scratch(self.call.generation);
+        }
+        Ok(room.as_ptr())
     }
 
     fn room<T: Pod>(&self, len: usize) -> Result<NonNull<T>> {

@@ -184,9 +184,12 @@ impl Call {
         };
         let range = CopyRange { destination, source: pointer, bytes };
         match (self.stream(), info.vendor.filter(|_| !info.is_host_accessible())) {
-            // SAFETY: the room was just taken, and the rest is the caller's promise. The driver has read pageable memory
-            // when it returns, and pinned memory that some other vendor's driver has made is pageable to it.
-            (Some(stream), _) => unsafe { self.core().source.backend.transfer(Some(stream), range) }?,
+            (Some(stream), _) => {
+                // SAFETY: the room was just taken, and the rest is the caller's promise. The driver has read pageable
+                // memory when it returns, and what some other vendor's driver has pinned is pageable to it.
+                unsafe { self.core().source.backend.transfer(Some(stream), range) }?;
+                room.note_queued();
+            }
             // SAFETY: as above.
             (None, Some(vendor)) => unsafe { to_the_host(vendor, info, range) }?,
             // SAFETY: as above; both ends are the host's.

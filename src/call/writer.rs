@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use bytemuck::Pod;
 
 use super::{Hold, size_overflow};
-use crate::arena::{Core, Cost, Room, round_up};
+use crate::arena::{Access, Core, Cost, Room, round_up};
 use crate::error::Result;
 use crate::view::View;
 
@@ -113,6 +113,8 @@ impl<T: Pod> Writer<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, additional: usize) -> Result<()> {
+        // Room that a device used earlier in the call, as scratch, may be what it grows into.
+        self.hold.host_access("reserve", Access::Room)?;
         let overflow = || size_overflow::<T>("reserve", self.len.saturating_add(additional));
         let wanted = self.len.checked_add(additional).ok_or_else(overflow)?;
         let bytes = wanted.checked_mul(size_of::<T>()).ok_or_else(overflow)?;

@@ -15,6 +15,15 @@ use crate::backend::StreamKind;
 use crate::error::Result;
 
 impl Executor {
+    /// The context that the executor works in.
+    #[cfg(feature = "cudarc")]
+    pub(crate) fn context(&self) -> Option<*mut std::ffi::c_void> {
+        match &self.as_stream().0 {
+            StreamKind::Gpu(stream) => Some(stream.device().context()),
+            StreamKind::Host(_) => None,
+        }
+    }
+
     /// How many bytes the executor's device has free, where that can be said.
     ///
     /// # Errors

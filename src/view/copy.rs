@@ -90,7 +90,9 @@ impl<T: Pod> View<T> {
         // SAFETY: both ends are live and as long, the guard keeps the one and the output the other, and both arenas'
         // next calls come behind this in the stream's order. An output and a view never overlap: the view's call is
         // another, or the output is of its own room.
-        unsafe { executor.backend().transfer(Some(executor.as_stream()), range) }
+        unsafe { executor.backend().transfer(Some(executor.as_stream()), range) }?;
+        output.note_queued();
+        Ok(())
     }
 }
 

@@ -105,8 +105,12 @@ impl<T: Pod> Drop for DeviceGuard<T> {
         let core = &self.view.core;
         if self.is_ordered {
             let backend = &core.source.backend;
-            match backend.record(self.reader.as_stream()) {
-                Ok(event) => core.note_reader(event),
+            let noted = backend.record(self.reader.as_stream()).and_then(|event| {
+                // SAFETY: the guard's reader is an owner.
+                unsafe { core.note_reader(event) }
+            });
+            match noted {
+                Ok(()) => {}
                 // A capture that began meanwhile can't be waited for. The arena stays held, as by a guard that was
                 // forgotten: whatever the graph reads is not overwritten.
                 Err(error @ Error::Capturing { .. }) => {
@@ -116,9 +120,12 @@ impl<T: Pod> Drop for DeviceGuard<T> {
                 // The device is lost, and reads nothing any more; or the host can wait for what an event can't say.
                 Err(_) => drop(backend.synchronize(self.reader.as_stream())),
             }
+            core.fence.queued();
             // SAFETY: the guard's reader was counted once; the view has a reference.
             unsafe { Core::end_read_with_attention(core.as_non_null()) };
         } else {
+            // The reader's work is in the arena's own stream.
+            core.fence.queued();
             // SAFETY: as above.
             unsafe { Core::end_read(core.as_non_null()) };
         }

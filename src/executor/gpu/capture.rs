@@ -11,6 +11,7 @@ use crate::backend::{Backend, StreamKind};
 use crate::backends::gpu::{Capture, Graph};
 use crate::call::Call;
 use crate::error::{Error, Holder, Result, StaleReason};
+use crate::sync::Ordering;
 use crate::view::{PublishedTape, View};
 
 /// A call whose work was captured, and what it published. It holds its arena: blocks stay where the graph knows them, and
@@ -62,12 +63,22 @@ impl Executor {
             });
         }
         let mut call = self.begin_as("capture", arena)?;
-        let capture = Capture::begin(stream)?;
-        let views = work(&mut call)?;
-        let graph = capture.end()?;
         let generation = call.generation();
+        // SAFETY: the call is an owner.
+        let core = unsafe { CoreRef::new(call.core_ptr()) };
+        let capture = Capture::begin(stream)?;
+        let views = {
+            let _marked = Marked::new(&core, generation);
+            work(&mut call)
+        }?;
+        let graph = capture.end()?;
+        let stale = || Error::Stale { generation, reason: StaleReason::Rewound };
+        // The work may have left another call in this one's place, whose blocks the graph does not know.
+        if call.core_ptr() != core.as_non_null() || call.generation() != generation {
+            return Err(stale());
+        }
         if !views.are_of(call.core_ptr(), generation) {
-            return Err(Error::Stale { generation, reason: StaleReason::Rewound });
+            return Err(stale());
         }
         // An output that is open could be written while a launch runs.
         if !call.is_settled() {
@@ -75,6 +86,22 @@ impl Executor {
         }
         call.mark_captured();
         Ok(Captured { graph, views, call: Some(call), executor: self.clone() })
+    }
+}
+
+/// Says whose work is being captured, by a panic of it too.
+struct Marked<'c>(&'c Core);
+
+impl<'c> Marked<'c> {
+    fn new(core: &'c Core, generation: u64) -> Self {
+        core.captured.store(generation, Ordering::Relaxed);
+        Self(core)
+    }
+}
+
+impl Drop for Marked<'_> {
+    fn drop(&mut self) {
+        self.0.captured.store(0, Ordering::Relaxed);
     }
 }
 
@@ -102,7 +129,7 @@ impl<R: CapturedViews> Captured<R> {
             Ok(()) => {
                 let generation = generation + 1;
                 if core.source.is_shared_with_device() {
-                    core.fence.take(generation, false);
+                    core.fence.take(generation);
                 }
                 core.counters.rewound();
                 let launched = |word: Word| word.next_generation().with_phase(Phase::Captured);
