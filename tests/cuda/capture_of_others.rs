@@ -181,3 +181,15 @@ fn other_streams_captures_are_left_alone() {
         driver::ok(unsafe { driver::graph_destroy(graph) });
     }
 }
+
+#[test]
+fn a_wait_for_a_deferred_call_is_refused_and_the_capture_goes_on() {
+    let Some(_turn) = turn() else { return };
+    let (lab, other) = (Lab::new(0), Lab::new(0));
+    let far = steady(&other, Placement::Device);
+    for mode in MODES {
+        let soon = other.executor.defer(&far, |call| Ok(call.output::<u8>(9)?.publish())).unwrap();
+        is_refused(&lab, mode, || lab.executor.order_after(&soon));
+        soon.wait().unwrap();
+    }
+}

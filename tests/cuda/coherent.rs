@@ -72,7 +72,6 @@ fn after_the_device_pointer_host_access_is_pending_until_the_stream_has_passed()
 }
 
 #[test]
-#[ignore = "found: the first look asks an event that was recorded just then"]
 fn what_the_host_has_waited_for_is_not_pending() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);

@@ -248,7 +248,6 @@ fn a_call_that_grows_and_is_copied_out() {
 }
 
 #[test]
-#[ignore = "found: the first look asks an event that was recorded just then"]
 fn copies_in_from_the_host() {
     for options in [ArenaOptions::new(), coherent()] {
         run_forgiving(options, |scene| {
@@ -362,7 +361,6 @@ fn a_staged_tape() {
 }
 
 #[test]
-#[ignore = "found: a capture is left open where its context can't be entered"]
 fn a_captured_call_and_its_launches() {
     run_forgiving(ArenaOptions::new(), |scene| {
         let mut captured = scene.lab.executor.capture(&scene.arena, |call| {

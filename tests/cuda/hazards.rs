@@ -32,7 +32,6 @@ fn copied(reader: &Lab, target: &Arena, view: &View<u32>) -> View<u32> {
 }
 
 #[test]
-#[ignore = "found: reserve clears the attention that the guard has set"]
 fn a_reserve_between_does_not_forget_the_readers() {
     let Some(_turn) = turn() else { return };
     let (lab, reader) = (Lab::new(0), Lab::new(0));
@@ -68,7 +67,6 @@ fn host_writes_wait_for(lab: &Lab, reader: &Lab) {
 }
 
 #[test]
-#[ignore = "found: guards are unknown to the fence"]
 fn the_host_does_not_write_over_what_a_kernel_of_the_same_stream_has_to_read() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);
@@ -76,14 +74,12 @@ fn the_host_does_not_write_over_what_a_kernel_of_the_same_stream_has_to_read() {
 }
 
 #[test]
-#[ignore = "found: guards are unknown to the fence"]
 fn the_host_does_not_write_over_what_a_kernel_of_another_stream_has_to_read() {
     let Some(_turn) = turn() else { return };
     host_writes_wait_for(&Lab::new(0), &Lab::new(0));
 }
 
 #[test]
-#[ignore = "found: outputs do not look at the scratch of their own call"]
 fn an_output_over_a_kernels_scratch_is_pending_until_that_has_passed() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);

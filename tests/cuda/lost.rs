@@ -2,6 +2,7 @@
 
 use device_arena::{Arena, ArenaOptions, Error, Executor, MemoryKind, Placement, Status, TapeView};
 
+use crate::heap;
 use crate::lab::{Lab, counting};
 use crate::memory::ask;
 use crate::process::{alone, is_child};
@@ -79,6 +80,42 @@ fn every_use_is_an_error_and_every_drop_returns() {
         let arena = Arena::new(&lab.executor);
         assert_eq!(lab.filled(&arena, LEN, 8).to_vec().unwrap(), counting(8, LEN));
     }
+}
+
+#[test]
+fn nothing_of_the_hosts_memory_is_left_of_a_lost_device() {
+    let Some(mut turn) = turn() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    let lose = || {
+        let (lab, reader) = (Lab::new(0), Executor::cuda(0).unwrap());
+        let options = ArenaOptions::new().first_capacity(1024);
+        let arenas: Vec<_> = (0..5).map(|_| options.build(&lab.executor).unwrap()).collect();
+        let [chained, read, deferred, captured, running] = &arenas[..] else { unreachable!() };
+        let call = lab.executor.begin(chained).unwrap();
+        let views = [100, 1000, 5000].map(|len| lab.fill_output(&call, len, 1).publish());
+        call.finish().unwrap();
+        let guard = lab.filled(read, LEN, 3).read_on(&reader).unwrap();
+        let soon = lab.executor.defer(deferred, |call| Ok(call.output::<u8>(9)?.publish())).unwrap();
+        captured.reserve(1 << 16).unwrap();
+        let work = |call: &mut device_arena::Call| Ok(lab.fill_output(call, LEN, 4).publish());
+        let mut graph = lab.executor.capture(captured, work).unwrap();
+        let launched = graph.launch().unwrap();
+        let call = lab.executor.begin(running).unwrap();
+        let room = call.device_room::<u32>(100).unwrap();
+        simulated.lose_device(0);
+        is_lost(lab.executor.synchronize());
+        is_lost(soon.wait());
+        is_lost(room.collect().map(drop).map_err(Error::from));
+        drop((call, guard, graph, arenas, views, launched, lab, reader));
+        simulated.clear();
+    };
+    // What is made once in a process, and what grows by halves.
+    (0..3).for_each(|_| lose());
+    let before = heap::live();
+    (0..20).for_each(|_| lose());
+    let grown = heap::live().saturating_sub(before);
+    assert!(grown < 20 * 64, "{grown} bytes are left of 20 losses");
+    turn.forgive();
 }
 
 #[test]
