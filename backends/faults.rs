@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::backend::{
-    AnyBackend, Backend, Block, CopyRange, DeviceInfo, Event, HostWork, Placement, RoomReset, ScrubRange,
-    Stream, Vendor,
+    AnyBackend, Backend, Block, CopyRange, DeviceInfo, Event, HostRetry, HostWork, Placement, RoomReset,
+    ScrubRange, Stream, Vendor,
 };
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
@@ -311,6 +311,10 @@ impl Backend for Faults {
         }
     }
 
+    fn retry(&self, work: HostRetry) {
+        self.inner.retry(work);
+    }
+
     unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()> {
         self.check(Operation::Copy)?;
         // SAFETY: the caller's promise is the same.
@@ -321,6 +325,12 @@ impl Backend for Faults {
         self.check(Operation::Transfer)?;
         // SAFETY: the caller's promise is the same.
         unsafe { self.inner.transfer(stream, range) }
+    }
+
+    unsafe fn transfer_and_wait(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
+        self.check(Operation::Transfer)?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.inner.transfer_and_wait(stream, range) }
     }
 
     unsafe fn rewind(

@@ -159,6 +159,12 @@ pub(crate) enum EventKind {
 /// Work for the host to do in a stream's order.
 pub type HostWork = Box<dyn FnOnce() + Send>;
 
+/// Work for the host to do again until it answers true.
+pub type HostRetry = Box<dyn FnMut() -> bool + Send>;
+
+/// As many ranges a rewind fills all or none of; of more, some may be filled where the driver refuses the others.
+pub const SCRUBS_AT_ONCE: usize = 16;
+
 /// One range of a batched copy.
 #[derive(Debug, Clone, Copy)]
 pub struct CopyRange {
@@ -388,6 +394,10 @@ pub trait Backend: sealed::Sealed {
     /// [`Error::Driver`], and `then` comes back.
     fn notify(&self, event: &Event, then: HostWork) -> Result<(), Refused<HostWork>>;
 
+    /// Calls `work` on another thread, now and then, until it answers true: for what can't be done here and now. On the
+    /// host there is no such thing, and it is done once, here.
+    fn retry(&self, work: HostRetry);
+
     /// Moves every range, in the stream's order, or at once where there is no stream, which a device refuses. A range
     /// that overlaps itself moves as `memmove` would.
     ///
@@ -415,12 +425,24 @@ pub trait Backend: sealed::Sealed {
     /// returns.
     unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()>;
 
+    /// As [`transfer`](Self::transfer), and waits until the stream has passed: on an error, nothing uses either end any
+    /// more.
+    ///
+    /// # Errors
+    ///
+    /// As [`transfer`](Self::transfer), and of the work before it.
+    ///
+    /// # Safety
+    ///
+    /// As [`transfer`](Self::transfer), until this returns.
+    unsafe fn transfer_and_wait(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()>;
+
     /// Makes a room for device-sized outputs anew where one is given, and fills the ranges that the last call wrote: in
     /// the stream's order, or at once where there is no stream, which a device refuses.
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`]; nothing was filled then.
+    /// [`Error::Driver`]; nothing was filled then, of [`SCRUBS_AT_ONCE`] ranges at the most.
     ///
     /// # Safety
     ///

@@ -7,7 +7,7 @@ use super::blocks;
 use super::driver::call;
 use super::event::GpuEvent;
 use super::kernel::{Kernel, Shape};
-use super::stream::GpuStream;
+use super::stream::{GpuStream, Queueing};
 use crate::backend::{Block, CopyRange, Placement, RoomReset, ScrubRange};
 use crate::backends::kernels::{
     self, COPY_LIST, CopyList, CopyRange as KernelCopy, FILL_LIST, FillList, FillRange as KernelFill,
@@ -101,8 +101,9 @@ pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()
     if let [range] = ranges
         && !overlaps(range)
     {
+        let queueing = stream.queue("copy")?;
         // SAFETY: the caller's promise is the same.
-        return unsafe { transfer(stream, *range) };
+        return unsafe { transfer(stream, &queueing, *range) };
     }
     // The memory of a long list is used again, so that a graph which reads it would read another's.
     if ranges.len() > 4 * COPY_LIST && !stream.is_capturing()? {
@@ -200,7 +201,7 @@ unsafe fn launch(
 /// # Safety
 ///
 /// As [`crate::backend::Backend::transfer`].
-pub(super) unsafe fn transfer(stream: &GpuStream, range: CopyRange) -> Result<()> {
+pub(super) unsafe fn transfer(stream: &GpuStream, _queueing: &Queueing<'_>, range: CopyRange) -> Result<()> {
     if range.bytes == 0 {
         return Ok(());
     }
@@ -219,6 +220,7 @@ pub(super) unsafe fn rewind(
     ranges: &[ScrubRange],
 ) -> Result<()> {
     if let (None, [range]) = (reset, ranges) {
+        let _queueing = stream.queue("rewind")?;
         let _current = stream.device().enter("rewind")?;
         let (address, value) = (range.address.addr() as u64, range.value);
         // SAFETY: the caller holds the range.

@@ -19,10 +19,12 @@ pub(crate) struct Capture<'s> {
 
 impl<'s> Capture<'s> {
     pub(crate) fn begin(stream: &'s GpuStream) -> Result<Self> {
-        stream.refuse_capture("capture")?;
-        let _current = stream.device().enter("capture")?;
-        // SAFETY: the stream is alive, and not the default one, which the driver refuses.
-        unsafe { call!(stream.driver(), stream_begin_capture(stream.raw(), RELAXED)) }?;
+        stream.capture(Some(std::thread::current().id()), || {
+            stream.refuse_capture("capture")?;
+            let _current = stream.device().enter("capture")?;
+            // SAFETY: the stream is alive, and not the default one, which the driver refuses.
+            unsafe { call!(stream.driver(), stream_begin_capture(stream.raw(), RELAXED)) }
+        })?;
         Ok(Self { stream, ended: false })
     }
 
@@ -33,6 +35,7 @@ impl<'s> Capture<'s> {
         let driver = self.stream.driver();
         // SAFETY: the driver writes one handle, null where the capture was spoilt. A stream's handle needs no context.
         let outcome = unsafe { call!(driver, stream_end_capture(self.stream.raw(), &raw mut graph)) };
+        let _ = self.stream.capture(None, || Ok(()));
         let captured = Captured { raw: graph, stream: self.stream };
         outcome.map(|()| captured)
     }
@@ -95,6 +98,7 @@ impl Graph {
     /// What the work touches is alive, and nobody else uses it before the stream has passed.
     pub(crate) unsafe fn launch(&self, stream: &GpuStream) -> Result<()> {
         debug_assert_eq!(stream.device().context(), self.device.context());
+        let _queueing = stream.queue("launch")?;
         let _current = self.device.enter("launch")?;
         // SAFETY: graph and stream are alive and of one context.
         unsafe { call!(self.device.driver, graph_launch(self.raw, stream.raw())) }

@@ -117,8 +117,9 @@ impl Kernel {
         let device = stream.device();
         debug_assert!(self.is_on(device));
         let Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared_bytes } = shape;
-        let (stream, arguments) = (stream.raw(), arguments.as_mut_ptr());
+        let (queued_on, stream, arguments) = (stream, stream.raw(), arguments.as_mut_ptr());
         let extra = std::ptr::null_mut();
+        let _queueing = queued_on.queue("launch")?;
         let _current = device.enter("launch")?;
         // SAFETY: the kernel is of this context; what it touches is the caller's promise.
         unsafe {

@@ -23,8 +23,8 @@ pub(crate) use self::graph::{Capture, Graph};
 pub(crate) use self::kernel::{Kernel, Module, Shape};
 pub(crate) use self::stream::GpuStream;
 use crate::backend::{
-    Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostWork, Placement, RoomReset, ScrubRange,
-    Stream, StreamKind, Vendor, wrong_vendor,
+    Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostRetry, HostWork, Placement, RoomReset,
+    ScrubRange, Stream, StreamKind, Vendor, wrong_vendor,
 };
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
@@ -116,7 +116,7 @@ impl<D: Driver> Backend for Gpu<D> {
         match stream {
             Some(stream) => {
                 let stream = gpu_stream(self.vendor(), "allocate", stream)?;
-                stream.refuse_capture("allocate")?;
+                let _queueing = stream.queue_outside_captures("allocate")?;
                 blocks::allocate(stream.device(), placement, bytes)
             }
             None => blocks::allocate(&self.0.primary(ordinal)?, placement, bytes),
@@ -165,7 +165,7 @@ impl<D: Driver> Backend for Gpu<D> {
 
     fn record(&self, stream: &Stream) -> Result<Event> {
         let stream = gpu_stream(self.vendor(), "record", stream)?;
-        stream.refuse_capture("record")?;
+        let _queueing = stream.queue_outside_captures("record")?;
         let event = GpuEvent::new(stream.device())?;
         event.record(stream)?;
         Ok(Event(EventKind::Gpu(event)))
@@ -173,8 +173,6 @@ impl<D: Driver> Backend for Gpu<D> {
 
     fn stream_wait(&self, stream: &Stream, event: &Event) -> Result<()> {
         let stream = gpu_stream(self.vendor(), "stream_wait", stream)?;
-        // The capture would take an event of its outside for a mistake, and be spoilt.
-        stream.refuse_capture("stream_wait")?;
         stream.wait_for(gpu_event(self.vendor(), "stream_wait", event)?)
     }
 
@@ -217,6 +215,10 @@ impl<D: Driver> Backend for Gpu<D> {
         }
     }
 
+    fn retry(&self, work: HostRetry) {
+        watcher::retry(work);
+    }
+
     unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()> {
         // SAFETY: the caller's promise is the same.
         unsafe { copies::copy(some_stream(self.vendor(), "copy", stream)?, ranges) }
@@ -225,9 +227,15 @@ impl<D: Driver> Backend for Gpu<D> {
     unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
         let stream = some_stream(self.vendor(), "transfer", stream)?;
         // A graph would do it again when both ends are gone.
-        stream.refuse_capture("transfer")?;
+        let queueing = stream.queue_outside_captures("transfer")?;
         // SAFETY: the caller's promise is the same.
-        unsafe { copies::transfer(stream, range) }
+        unsafe { copies::transfer(stream, &queueing, range) }
+    }
+
+    unsafe fn transfer_and_wait(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.transfer(stream, range) }?;
+        some_stream(self.vendor(), "transfer", stream)?.wait_for_borrowed()
     }
 
     unsafe fn rewind(

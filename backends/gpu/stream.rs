@@ -2,12 +2,14 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::thread::ThreadId;
 
 use super::copies::Lists;
 use super::device::{Device, KeepAlive};
 use super::driver::{Driver, OutsideCaptures, call, check_callable};
 use super::event::GpuEvent;
+use super::watcher;
 use crate::backend::HostWork;
 use crate::error::{Error, Refused, Result};
 use crate::panics::contain;
@@ -18,6 +20,9 @@ pub(crate) struct GpuStream {
     raw: *mut c_void,
     /// Where long lists of copies wait for their launch.
     pub(super) lists: Lists,
+    /// The thread that captures the stream's work through this crate. Whatever queues work holds this for reading, from
+    /// its look at captures to the driver's call, so that no capture begins in between and takes the work.
+    capturer: RwLock<Option<ThreadId>>,
     device: Arc<Device>,
     /// Whoever owns an adopted stream; none where it was made here.
     adopted: Option<KeepAlive>,
@@ -27,6 +32,10 @@ pub(crate) struct GpuStream {
 unsafe impl Send for GpuStream {}
 // SAFETY: the drivers take work for one stream from several threads.
 unsafe impl Sync for GpuStream {}
+
+/// Keeps captures from beginning while work is queued. Never held twice by one thread: a capture that waits would be
+/// waited for.
+pub(crate) type Queueing<'s> = RwLockReadGuard<'s, Option<ThreadId>>;
 
 /// Work is not ordered with that of the context's default stream.
 const NON_BLOCKING: u32 = 1;
@@ -58,14 +67,14 @@ impl GpuStream {
             // SAFETY: the driver writes one handle.
             unsafe { call!(device.driver, stream_create(&raw mut raw, NON_BLOCKING)) }?;
         }
-        Ok(Self { raw, lists: Lists::default(), device, adopted: None })
+        Ok(Self { raw, lists: Lists::default(), capturer: RwLock::default(), device, adopted: None })
     }
 
     /// # Safety
     ///
     /// `raw` is a live stream of the device's context, and lives as long as `owner`.
     pub(super) unsafe fn adopt(raw: *mut c_void, device: Arc<Device>, owner: KeepAlive) -> Self {
-        Self { raw, lists: Lists::default(), device, adopted: Some(owner) }
+        Self { raw, lists: Lists::default(), capturer: RwLock::default(), device, adopted: Some(owner) }
     }
 
     pub(crate) fn raw(&self) -> *mut c_void {
@@ -82,10 +91,64 @@ impl GpuStream {
 
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.refuse_capture("synchronize")?;
+        self.wait()
+    }
+
+    /// Waits without a look at captures, for work whose end somebody's memory depends on.
+    fn wait(&self) -> Result<()> {
         let _current = self.device.enter("synchronize")?;
         let _outside = OutsideCaptures::new(self.driver());
         // SAFETY: the stream is alive.
         unsafe { call!(self.driver(), stream_synchronize(self.raw)) }
+    }
+
+    /// Waits for work that uses memory which is somebody else's when this returns. A wait that fails is tried again: a
+    /// borrow must not end before the work does, unless the device is lost, which does no work any more.
+    pub(super) fn wait_for_borrowed(&self) -> Result<()> {
+        const TRIES: usize = 3;
+        let mut outcome = self.wait();
+        for _ in 1..TRIES {
+            match &outcome {
+                Err(error) if !error.is_of_lost_device() => outcome = self.wait(),
+                _ => break,
+            }
+        }
+        outcome
+    }
+
+    /// Keeps captures away while work is queued.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Capturing`] while another thread captures the stream: its graph must not take this thread's work.
+    pub(crate) fn queue(&self, operation: &'static str) -> Result<Queueing<'_>> {
+        let capturer = self.capturer.read().unwrap_or_else(PoisonError::into_inner);
+        match *capturer {
+            Some(thread) if thread != std::thread::current().id() => Err(Error::Capturing { operation }),
+            _ => Ok(capturer),
+        }
+    }
+
+    /// Keeps captures away, and refuses one that is under way, by this thread or by whoever else uses the driver.
+    pub(super) fn queue_outside_captures(&self, operation: &'static str) -> Result<Queueing<'_>> {
+        let queueing = self.queue(operation)?;
+        self.refuse_capture(operation)?;
+        Ok(queueing)
+    }
+
+    /// Notes that this thread begins a capture, or that it has ended. `begin` runs while nobody queues.
+    pub(super) fn capture<R>(
+        &self,
+        capturer: Option<ThreadId>,
+        begin: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let mut current = self.capturer.write().unwrap_or_else(PoisonError::into_inner);
+        if capturer.is_some() && current.is_some() {
+            return Err(Error::Capturing { operation: "capture" });
+        }
+        let outcome = begin()?;
+        *current = capturer;
+        Ok(outcome)
     }
 
     /// Whether all work of the stream has passed.
@@ -124,9 +187,11 @@ impl GpuStream {
 
     pub(super) fn enqueue(&self, work: HostWork) -> Result<GpuEvent, Refused<HostWork>> {
         // What can fail does so first, so that work that is queued has its event.
-        let prepared = self.refuse_capture("enqueue").and_then(|()| GpuEvent::new(&self.device));
-        let event = match prepared {
-            Ok(event) => event,
+        let prepared = self
+            .queue_outside_captures("enqueue")
+            .and_then(|queueing| Ok((queueing, GpuEvent::new(&self.device)?)));
+        let (_queueing, event) = match prepared {
+            Ok(prepared) => prepared,
             Err(error) => return Err(Refused::new(error, work)),
         };
         let boxed = Box::into_raw(Box::new(work));
@@ -147,6 +212,8 @@ impl GpuStream {
     }
 
     pub(super) fn wait_for(&self, event: &GpuEvent) -> Result<()> {
+        // A capture would take an event of its outside for a mistake, and be spoilt.
+        let _queueing = self.queue_outside_captures("stream_wait")?;
         let _current = self.device.enter("stream_wait")?;
         // SAFETY: stream and event are alive.
         unsafe { call!(self.driver(), stream_wait_event(self.raw, event.raw(), 0)) }
@@ -155,13 +222,31 @@ impl GpuStream {
 
 impl Drop for GpuStream {
     fn drop(&mut self) {
+        if is_in_host_work() {
+            // The driver's thread can't ask the driver for anything: another one does it.
+            let stream = Self {
+                raw: self.raw,
+                lists: std::mem::take(&mut self.lists),
+                capturer: RwLock::default(),
+                device: Arc::clone(&self.device),
+                adopted: self.adopted.take(),
+            };
+            let mut stream = Some(stream);
+            watcher::retry(Box::new(move || {
+                drop(stream.take());
+                true
+            }));
+            // What is left here owns nothing.
+            self.raw = std::ptr::null_mut();
+            return;
+        }
         // What is queued may use what goes with the stream's owner; of an adopted stream, only what was made here.
         if self.adopted.is_none() || self.lists.is_used() {
             let _ = self.synchronize();
         }
         // SAFETY: the stream has passed, or its device is lost and reads nothing any more.
         unsafe { self.lists.free() };
-        if self.adopted.is_some() {
+        if self.adopted.is_some() || self.raw.is_null() {
             return;
         }
         let Ok(_current) = self.device.enter("destroy_stream") else { return };

@@ -12,8 +12,8 @@ pub(crate) use event::HostEvent;
 pub(crate) use stream::HostStream;
 
 use crate::backend::{
-    Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostWork, Origin, Placement, RoomReset,
-    ScrubRange, Stream, StreamKind, Vendor, wrong_vendor,
+    Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostRetry, HostWork, Origin, Placement,
+    RoomReset, ScrubRange, Stream, StreamKind, Vendor, wrong_vendor,
 };
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
@@ -192,6 +192,10 @@ impl Backend for Host {
         }
     }
 
+    fn retry(&self, mut work: HostRetry) {
+        work();
+    }
+
     unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()> {
         let ranges = ranges.to_vec();
         in_order(stream, move || {
@@ -206,6 +210,12 @@ impl Backend for Host {
     unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
         // SAFETY: the caller's promise is the same, and says more.
         unsafe { self.copy(stream, &[range]) }
+    }
+
+    unsafe fn transfer_and_wait(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.transfer(stream, range) }?;
+        stream.map_or(Ok(()), |stream| self.synchronize(stream))
     }
 
     unsafe fn rewind(

@@ -19,9 +19,13 @@ use crate::arena::source::Source;
 use crate::arena::state::{Phase, ReadRefusal, State, Word};
 use crate::arena::stats::Counters;
 use crate::arena::waiting::DeferredCall;
-use crate::backend::{Backend, Event};
+use crate::backend::{AnyBackend, Backend, Block, Event};
 use crate::error::{Error, Result};
+use crate::executor::Executor;
 use crate::sync::{AtomicU64, Mutex, UnsafeCell, lock};
+
+/// So many readers' events are kept before those that have passed are looked for.
+const MANY_READERS: usize = 16;
 
 /// The shared part of an arena.
 #[derive(Debug)]
@@ -296,7 +300,12 @@ impl Core {
             let Some(stream) = (unsafe { self.source.stream() }) else { return Ok(()) };
             return self.source.backend.stream_wait(stream, &event);
         }
-        lock(&self.readers).push(event);
+        let mut readers = lock(&self.readers);
+        if readers.len() >= MANY_READERS {
+            // A result that is read for long would have an event for each of its readers.
+            readers.retain(|event| !self.source.backend.has_passed(event).unwrap_or(false));
+        }
+        readers.push(event);
         Ok(())
     }
 
@@ -347,15 +356,66 @@ impl Core {
         let this = unsafe { core.as_ref() };
         debug_assert!(this.state.load().is_ownerless());
         // SAFETY: nobody owns the blocks, nobody can become an owner of a closed arena: the caller is alone.
-        let ordered = unsafe { this.order_after_readers() };
+        let ordered = unsafe { this.wait_for_readers() };
+        // What readers on other streams may still read is left to them.
+        let outcome = ordered.inspect_err(|_| this.counters.failed_free()).and_then(|()| {
+            // SAFETY: as above.
+            unsafe { this.room.with_call(|room| room.free_all(&this.source, &this.counters)) }
+        });
         // SAFETY: as above.
-        let outcome = unsafe { this.room.with_call(|room| room.free_all(&this.source, &this.counters)) };
+        let stuck = unsafe { this.room.with_call(Room::take_stuck) };
         // SAFETY: as above. It goes after the blocks, and after everything that is touched here.
         let executor = unsafe { this.source.release() };
+        let backend = this.source.backend.clone();
         drop(CoreRef(core));
-        drop(executor);
-        ordered.and(outcome)
+        match executor {
+            Some(executor) if !stuck.is_empty() => free_later(backend, executor, stuck),
+            executor => drop(executor),
+        }
+        outcome
     }
+
+    /// Makes sure that readers on other streams are behind what the arena's stream waits for, or waits for them here.
+    ///
+    /// # Safety
+    ///
+    /// The caller is an owner of the blocks, or the last of them.
+    unsafe fn wait_for_readers(&self) -> Result<()> {
+        // SAFETY: the caller's promise is the same.
+        if unsafe { self.order_after_readers() }.is_ok() {
+            return Ok(());
+        }
+        let events = std::mem::take(&mut *lock(&self.readers));
+        for event in &events {
+            match self.source.backend.wait(event, None) {
+                Err(error) if !error.is_of_lost_device() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tries blocks again that a driver did not take back from an arena that is gone: within a capture, and on the driver's
+/// own thread. The executor is kept until then.
+fn free_later(backend: AnyBackend, executor: Executor, blocks: Vec<Block>) {
+    let (mut left, again) = (blocks, backend.clone());
+    let mut executor = Some(executor);
+    backend.retry(Box::new(move || {
+        for _ in 0..left.len() {
+            let block = left.swap_remove(0);
+            // SAFETY: the blocks came from this backend; their arena is gone, and the stream is asked to pass.
+            match unsafe { again.free(executor.as_ref().map(Executor::as_stream), block) } {
+                Err(refused) if refused.error.is_of_lost_device() => {}
+                Err(refused) => left.push(refused.value),
+                Ok(()) => {}
+            }
+        }
+        if left.is_empty() {
+            drop(executor.take());
+        }
+        left.is_empty()
+    }));
 }
 
 /// A reference to a core: keeps its memory, and neither its blocks nor its lease.

@@ -21,6 +21,7 @@ pub(crate) use self::core::{Core, CoreRef};
 pub(crate) use self::counts::MAX_OUTPUTS;
 pub(crate) use self::fence::{Access, Patience};
 pub use self::options::{ArenaOptions, Growth, Placement, Scrub};
+use self::room::HalfDone;
 pub(crate) use self::room::{Cost, Room, ScratchMark, round_up};
 pub(crate) use self::source::Source;
 pub(crate) use self::state::{Phase, ReadRefusal, Word};
@@ -126,7 +127,8 @@ impl Arena {
     /// # Errors
     ///
     /// [`Error::Contended`] while a call, deferred work, a guard or an export holds the arena; the refusal
-    /// changes nothing. [`Error::Driver`] where a scrub fails; the views of the call before are current then.
+    /// changes nothing. [`Error::Driver`] where a scrub fails; the views of the call before are current then,
+    /// unless it failed half way through more blocks than are scrubbed at once.
     /// [`Error::Capturing`] for a device's arena that has something to see to, while its stream is being captured by
     /// somebody else; a begin that has not asks no driver, and its work becomes the capture's.
     #[inline]
@@ -226,14 +228,16 @@ impl Arena {
         // SAFETY: the lease was just taken, so every output is closed.
         let prepare =
             |by_host| unsafe { this.room.with_call(|room| room.prepare_rewind(source, counters, by_host)) };
-        let prepared = by_host.and_then(prepare);
+        let prepared = by_host.map_err(HalfDone::from).and_then(prepare);
         // What the stream scrubs is work that the host waits for, too.
         this.fence.queued();
         let stays = match prepared {
             Ok(stays) => stays,
-            Err(error) => {
-                // SAFETY: the caller holds the lease, and does not touch the core again.
-                unsafe { Self::give_up_start(core) };
+            Err(HalfDone { error, changed }) => {
+                // Views of bytes that may have changed are stale. The bytes are scrubbed by the next begin.
+                let kept = |word: Word| if changed { word.next_generation() } else { word };
+                // SAFETY: the lease's holder is an owner; the handle, which is another, keeps the core.
+                unsafe { Core::change(core, |word| kept(word).with_phase(Phase::Idle)) };
                 return Err(error);
             }
         };

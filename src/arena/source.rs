@@ -81,6 +81,17 @@ impl Source {
         unsafe { self.executor() }.map(Executor::as_stream)
     }
 
+    /// An error while the executor's stream is being captured.
+    ///
+    /// To be called by owners of the blocks alone: those who have the room are.
+    pub(super) fn refuse_capture(&self, operation: &'static str) -> Result<()> {
+        // SAFETY: the caller is an owner.
+        match unsafe { self.stream() } {
+            Some(stream) if self.backend.is_capturing(stream)? => Err(Error::Capturing { operation }),
+            _ => Ok(()),
+        }
+    }
+
     /// Lets the executor go.
     ///
     /// # Safety

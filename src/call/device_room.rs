@@ -68,8 +68,13 @@ impl Call {
         let mut bytes = self.output::<u8>(bytes.ok_or_else(overflow)?)?;
         bytes.device_ptr()?;
         let room = DeviceRoom { bytes, alignment, _values: PhantomData };
-        room.reset()?;
-        Ok(room)
+        match room.reset() {
+            Ok(()) => Ok(room),
+            Err(error) => {
+                self.give_back(room.bytes);
+                Err(error)
+            }
+        }
     }
 }
 

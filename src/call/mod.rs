@@ -452,10 +452,8 @@ impl Hold {
     ///
     /// The range is live, nobody else uses it, and one end of it is room of this call.
     unsafe fn transfer(&self, range: CopyRange) -> Result<()> {
-        let (backend, stream) = (&self.core().source.backend, self.stream());
-        // SAFETY: the caller's promise is the same, and holds until the stream has passed: it does below.
-        unsafe { backend.transfer(stream, range) }?;
-        stream.map_or(Ok(()), |stream| backend.synchronize(stream))
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.core().source.backend.transfer_and_wait(self.stream(), range) }
     }
 
     /// Gives the hold back for a reference, and returns it with the generation of its call.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::Call;
+use super::{Call, Output};
 use crate::backend::{AnyBackend, Backend, CopyRange, Vendor, available};
 use crate::error::{Error, Result};
 use crate::pointer::{MemoryKind, PointerInfo};
@@ -177,12 +177,34 @@ impl Call {
     ) -> Result<NonNull<u8>> {
         debug_assert!(!pointer.is_null() && bytes != 0);
         let mut room = self.output::<u8>(bytes)?;
-        *copied_bytes += bytes;
+        // SAFETY: the caller's promise is the same.
+        match unsafe { self.fill_room(&mut room, pointer, info) } {
+            Ok(address) => {
+                *copied_bytes += bytes;
+                // The room stays taken until the arena is rewound.
+                Ok(address)
+            }
+            Err(error) => {
+                self.give_back(room);
+                Err(error)
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`copy_in`](Self::copy_in); there are as many bytes as the room has.
+    unsafe fn fill_room(
+        &self,
+        room: &mut Output<u8>,
+        pointer: *const u8,
+        info: &PointerInfo,
+    ) -> Result<NonNull<u8>> {
         let destination = match self.executor() {
             Some(_) => room.device_ptr()?,
             None => room.as_mut_slice()?.as_mut_ptr(),
         };
-        let range = CopyRange { destination, source: pointer, bytes };
+        let range = CopyRange { destination, source: pointer, bytes: room.len() };
         match (self.stream(), info.vendor.filter(|_| !info.is_host_accessible())) {
             (Some(stream), _) => {
                 // SAFETY: the room was just taken, and the rest is the caller's promise. The driver has read pageable
@@ -193,10 +215,9 @@ impl Call {
             // SAFETY: as above.
             (None, Some(vendor)) => unsafe { to_the_host(vendor, info, range) }?,
             // SAFETY: as above; both ends are the host's.
-            (None, None) => unsafe { destination.copy_from_nonoverlapping(pointer, bytes) },
+            (None, None) => unsafe { destination.copy_from_nonoverlapping(pointer, room.len()) },
         }
-        NonNull::new(destination).ok_or(Error::HostMemory { operation: "stage" })
-        // The room stays taken until the arena is rewound.
+        Ok(room.address())
     }
 }
 
@@ -211,7 +232,6 @@ unsafe fn to_the_host(vendor: Vendor, info: &PointerInfo, range: CopyRange) -> R
     let unavailable = || Error::Unavailable { vendor, detail: "its driver is gone".into() };
     let backend = available()?.find(of_vendor).ok_or_else(unavailable)?;
     let stream = backend.create_stream(info.ordinal().unwrap_or(0))?;
-    // SAFETY: the caller's promise is the same, and holds until the stream has passed: it does below.
-    unsafe { backend.transfer(Some(&stream), range) }?;
-    backend.synchronize(&stream)
+    // SAFETY: the caller's promise is the same.
+    unsafe { backend.transfer_and_wait(Some(&stream), range) }
 }

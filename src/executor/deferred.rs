@@ -104,8 +104,15 @@ where
         Ok(call) => call,
         Err(error) => return Err(Refused::new(error, work)),
     };
+    let (generation, began) = (call.generation(), call.core_ptr());
     let result = outcome_of(catch_unwind(AssertUnwindSafe(|| work(&mut call))));
+    // The work may have left another call in this one's place. The one it took is its new holder's.
+    let is_its_own = call.core_ptr() == began && call.generation() == generation;
     let (event, result, unsettled) = match backend.record(stream) {
+        Ok(event) if result.is_ok() && !is_its_own => {
+            call.end();
+            (Some(event), result, None)
+        }
         Ok(event) if result.is_ok() => {
             // SAFETY: the call is an owner.
             let core = unsafe { CoreRef::new(call.core_ptr()) };

@@ -130,8 +130,7 @@ impl<T: Pod> Held<'_, T> {
             bytes: view.byte_len(),
         };
         // SAFETY: both ends are live and as long until this returns, when the stream has passed.
-        unsafe { source.backend.transfer(Some(stream), range) }?;
-        source.backend.synchronize(stream)
+        unsafe { source.backend.transfer_and_wait(Some(stream), range) }
     }
 }
 

@@ -109,16 +109,13 @@ impl<T: Pod> Drop for DeviceGuard<T> {
                 // SAFETY: the guard's reader is an owner.
                 unsafe { core.note_reader(event) }
             });
-            match noted {
-                Ok(()) => {}
-                // A capture that began meanwhile can't be waited for. The arena stays held, as by a guard that was
-                // forgotten: whatever the graph reads is not overwritten.
-                Err(error @ Error::Capturing { .. }) => {
-                    event!(error, error = error, "failure in drop");
-                    return;
-                }
-                // The device is lost, and reads nothing any more; or the host can wait for what an event can't say.
-                Err(_) => drop(backend.synchronize(self.reader.as_stream())),
+            if let Err(error) = noted.or_else(|_| backend.synchronize(self.reader.as_stream()))
+                && !error.is_of_lost_device()
+            {
+                // What the reader's stream still reads can't be waited for: it is being captured, or this is a driver's
+                // thread. The arena stays held, as by a guard that was forgotten.
+                event!(error, error = error, "failure in drop");
+                return;
             }
             core.fence.queued();
             // SAFETY: the guard's reader was counted once; the view has a reference.

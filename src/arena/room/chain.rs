@@ -26,6 +26,8 @@ impl Room {
         let next = match next {
             Some(next) => next,
             None => {
+                // Within a capture the driver gives no block and takes none back.
+                source.refuse_capture("output")?;
                 let asked = asked.saturating_add(allowance(align, source));
                 let fits_alone = !self.exceeds_alone(source, asked);
                 if fits_alone && self.is_untouched() && self.exceeds(source, asked) {
@@ -258,6 +260,11 @@ impl Room {
             Some(link) => self.free(source, counters, link.block),
             None => Ok(()),
         }
+    }
+
+    /// The blocks that the driver has not taken back, for whoever tries again when the arena is gone.
+    pub(crate) fn take_stuck(&mut self) -> Vec<Block> {
+        std::mem::take(&mut self.stuck)
     }
 
     pub(super) fn free_stuck(&mut self, source: &Source, counters: &Counters) -> Result<()> {

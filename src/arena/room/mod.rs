@@ -8,6 +8,8 @@
 mod chain;
 mod rewind;
 
+pub(crate) use self::rewind::HalfDone;
+
 use std::ops::Range;
 use std::ptr::NonNull;
 

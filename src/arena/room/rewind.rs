@@ -6,9 +6,22 @@ use std::ops::Range;
 use super::{Link, Room};
 use crate::arena::source::Source;
 use crate::arena::stats::Counters;
-use crate::backend::{Backend, ScrubRange};
-use crate::error::Result;
+use crate::backend::{Backend, SCRUBS_AT_ONCE, ScrubRange};
+use crate::error::{Error, Result};
 use crate::trace::Note;
+
+/// Why a rewind was given up, and whether bytes that views show may have changed.
+#[derive(Debug)]
+pub(crate) struct HalfDone {
+    pub(crate) error: Error,
+    pub(crate) changed: bool,
+}
+
+impl From<Error> for HalfDone {
+    fn from(error: Error) -> Self {
+        Self { error, changed: false }
+    }
+}
 
 /// Fills ranges of memory that the host shares with a device.
 ///
@@ -83,7 +96,7 @@ impl Room {
         source: &Source,
         counters: &Counters,
         by_host: bool,
-    ) -> Result<Option<usize>> {
+    ) -> Result<Option<usize>, HalfDone> {
         self.leave_block();
         // Where one block is to hold what the limit refused, the chain goes for it, and needs no other replacement.
         let stays = if self.is_outgrown() && self.refused <= self.largest() {
@@ -101,7 +114,9 @@ impl Room {
                 unsafe { fill_on_host(&ranges) };
             } else {
                 // SAFETY: as above, in the stream's order.
-                unsafe { source.backend.rewind(stream, None, &ranges) }?;
+                let rewound = unsafe { source.backend.rewind(stream, None, &ranges) };
+                let changed = ranges.len() > SCRUBS_AT_ONCE;
+                rewound.map_err(|error| HalfDone { error, changed })?;
             }
         }
         for link in &mut self.chain {

@@ -38,6 +38,7 @@ impl Executor {
     /// call of that size before, or [`reserve`](Arena::reserve). So are explicit copies and everything that waits.
     ///
     /// What the captured work uses beside the call's own outputs is the launcher's to keep alive as long as the graph.
+    /// Other threads that use the executor meanwhile are refused, and wait for nothing.
     ///
     /// # Errors
     ///
@@ -62,6 +63,8 @@ impl Executor {
                 reason: "a graph does not scrub between its launches",
             });
         }
+        // First, so that a refusal leaves the last call's views as they are.
+        stream.refuse_capture("capture")?;
         let mut call = self.begin_as("capture", arena)?;
         let generation = call.generation();
         // SAFETY: the call is an owner.
