@@ -25,7 +25,7 @@ mod trace;
 mod view;
 
 #[cfg(feature = "cudarc")]
-pub use crate::cudarc::{CudarcGuard, CudarcOutput};
+pub use crate::cudarc::CudarcBytes;
 pub use arena::{Arena, ArenaDescription, ArenaOptions, ArenaStats, Growth, Placement, Residency, Scrub};
 pub use bytemuck::{Pod, Zeroable};
 #[cfg(feature = "allocator-api2")]

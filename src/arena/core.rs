@@ -81,7 +81,7 @@ impl Core {
             source,
             counters,
             description,
-            fence: Fence::default(),
+            fence: if previous.is_some() { Fence::following() } else { Fence::default() },
             readers: Mutex::new(Vec::new()),
             captured: AtomicU64::new(0),
             deferred: Mutex::new(None),

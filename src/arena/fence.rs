@@ -52,6 +52,11 @@ impl Fence {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The fence of a state that follows another, whose work may not have passed.
+    pub(crate) fn following() -> Self {
+        Self(Mutex::new(State { clock: 1, ..State::default() }))
+    }
+
     /// Notes that the call of `generation` handed out a device pointer, or has queued work of the crate's own.
     pub(crate) fn take(&self, generation: u64) {
         let mut state = self.state();

@@ -10,6 +10,7 @@ mod seen;
 mod shadow;
 mod shared;
 mod source;
+mod stamp;
 mod state;
 mod stats;
 mod waiting;
@@ -24,6 +25,7 @@ pub use self::options::{ArenaOptions, Growth, Placement, Scrub};
 use self::room::HalfDone;
 pub(crate) use self::room::{Cost, Room, ScratchMark, round_up};
 pub(crate) use self::source::Source;
+pub(crate) use self::stamp::Stamp;
 pub(crate) use self::state::{Phase, ReadRefusal, Word};
 pub use self::stats::ArenaStats;
 use crate::backend::Backend;
@@ -264,8 +266,7 @@ impl Arena {
         unsafe { Core::change(core, |word| word.with_phase(Phase::Idle)) };
     }
 
-    /// Sees to what a slow begin does to the device's stream: nothing while it is being captured. And what is known of
-    /// the device's work goes with the state's generations: where these are used up, it has to pass.
+    /// Sees to what a slow begin does to the device's stream: nothing while it is being captured.
     ///
     /// # Safety
     ///
@@ -278,9 +279,6 @@ impl Arena {
         }
         // SAFETY: as above.
         unsafe { core.order_after_readers() }?;
-        if core.source.is_shared_with_device() && core.state.is_exhausted() {
-            core.source.backend.synchronize(stream)?;
-        }
         Ok(())
     }
 

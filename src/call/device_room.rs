@@ -121,12 +121,12 @@ impl<T: Pod> DeviceRoom<T> {
             base: self.base().as_ptr().cast(),
             capacity: self.capacity_bytes() as u64,
             alignment: self.alignment as u64,
-            generation: self.bytes.hold().generation,
+            generation: self.bytes.hold().generation(),
         };
         let hold = self.bytes.hold();
         let (core, stream) = (hold.core(), hold.stream());
         // A graph of another call would do it again when this one's room is gone.
-        let of_its_own = core.captured.load(Ordering::Relaxed) == hold.generation;
+        let of_its_own = core.captured.load(Ordering::Relaxed) == hold.generation();
         if let Some(stream) = stream
             && !of_its_own
             && core.source.backend.is_capturing(stream)?
@@ -183,7 +183,7 @@ impl<T: Pod> DeviceRoom<T> {
     /// As [`Call::device_room`], and this room with it; [`Error::Stale`] for another call.
     pub fn regrow(self, call: &Call, needed: u64) -> Result<Self, Refused<Self>> {
         if !self.bytes.is_of(call) {
-            let (generation, reason) = (self.bytes.hold().generation, StaleReason::Rewound);
+            let (generation, reason) = (self.bytes.hold().generation(), StaleReason::Rewound);
             return Err(Refused::new(Error::Stale { generation, reason }, self));
         }
         let len = usize::try_from(needed).map(|bytes| bytes.div_ceil(size_of::<T>().max(1)));

@@ -24,7 +24,7 @@ pub use self::scratch::Scratch;
 pub use self::stage::StagedTape;
 pub use self::tape_output::TapeOutput;
 pub use self::writer::Writer;
-use crate::arena::{Access, ArenaDescription, Core, CoreRef, MAX_OUTPUTS, Patience, Room, round_up};
+use crate::arena::{Access, ArenaDescription, Core, CoreRef, MAX_OUTPUTS, Patience, Room, Stamp, round_up};
 use crate::backend::{Backend, CopyRange, Event, Stream};
 use crate::error::{Error, Result, StaleReason};
 use crate::executor::Executor;
@@ -221,7 +221,7 @@ impl Call {
         self.opened.set(opened + 1);
         Ok(Hold {
             core: self.core,
-            generation: self.generation,
+            stamp: Stamp::new(self.generation),
             #[cfg(loom)]
             opened,
         })
@@ -403,7 +403,7 @@ impl Drop for Call {
 #[derive(Debug)]
 struct Hold {
     core: NonNull<Core>,
-    generation: u64,
+    stamp: Stamp,
     #[cfg(loom)]
     opened: u32,
 }
@@ -424,7 +424,7 @@ impl Hold {
     #[inline]
     fn host_access(&self, operation: &'static str, access: Access) -> Result<()> {
         // SAFETY: the hold keeps the lease, whose holder is an owner.
-        unsafe { self.core().host_access(operation, self.generation, access, Patience::Refuse) }
+        unsafe { self.core().host_access(operation, self.generation(), access, Patience::Refuse) }
     }
 
     /// The stream of a device's arena.
@@ -438,11 +438,12 @@ impl Hold {
     /// # Errors
     ///
     /// [`Error::HostMemory`] for host pages, which no device has been told of.
-    fn give_to_device(&self, operation: &'static str) -> Result<()> {
+    fn give_to_device(&mut self, operation: &'static str) -> Result<()> {
         check_device(self.core(), operation)?;
         if self.core().source.is_shared_with_device() {
-            self.core().fence.take(self.generation);
+            self.core().fence.take(self.generation());
         }
+        self.stamp = self.stamp.on_device();
         Ok(())
     }
 
@@ -456,9 +457,14 @@ impl Hold {
         unsafe { self.core().source.backend.transfer_and_wait(self.stream(), range) }
     }
 
-    /// Gives the hold back for a reference, and returns it with the generation of its call.
     #[inline]
-    fn publish(self) -> (CoreRef, u64) {
+    fn generation(&self) -> u64 {
+        self.stamp.generation()
+    }
+
+    /// Gives the hold back for a reference, and returns it with its stamp.
+    #[inline]
+    fn publish(self) -> (CoreRef, Stamp) {
         let this = ManuallyDrop::new(self);
         #[cfg(loom)]
         this.core().shadow.write(this.opened);
@@ -469,7 +475,7 @@ impl Hold {
             // SAFETY: that was the lease's last hold.
             unsafe { Core::close_last_hold(this.core) };
         }
-        (reference, this.generation)
+        (reference, this.stamp)
     }
 }
 

@@ -37,8 +37,6 @@ pub struct Output<T: Pod> {
     hold: Hold,
     address: NonNull<T>,
     len: usize,
-    /// Whether somebody took the device pointer.
-    on_device: bool,
 }
 
 // SAFETY: an output is the only way to its values.
@@ -49,11 +47,11 @@ unsafe impl<T: Pod + Sync> Sync for Output<T> {}
 impl<T: Pod> Output<T> {
     #[inline]
     pub(super) fn new(hold: Hold, address: NonNull<T>, len: usize) -> Self {
-        Self { hold, address, len, on_device: false }
+        Self { hold, address, len }
     }
 
     fn host_access(&self, operation: &'static str) -> Result<()> {
-        let access = if self.on_device { Access::InUse } else { Access::Room };
+        let access = if self.hold.stamp.is_on_device() { Access::InUse } else { Access::Room };
         self.hold.host_access(operation, access)
     }
 
@@ -66,7 +64,6 @@ impl<T: Pod> Output<T> {
     /// [`Error::HostMemory`] for host pages.
     pub fn device_ptr(&mut self) -> Result<*mut T> {
         self.hold.give_to_device("device_ptr")?;
-        self.on_device = true;
         Ok(self.address.as_ptr())
     }
 
@@ -193,21 +190,21 @@ impl<T: Pod> Output<T> {
     }
 
     pub(super) fn is_of(&self, call: &Call) -> bool {
-        self.hold.core == call.core_ptr() && self.hold.generation == call.generation()
+        self.hold.core == call.core_ptr() && self.hold.generation() == call.generation()
     }
 
     /// Notes work of the crate's own on the room, once it is queued.
     pub(crate) fn note_queued(&self) {
         let core = self.hold.core();
         if core.source.is_shared_with_device() {
-            core.fence.take(self.hold.generation);
+            core.fence.take(self.hold.generation());
         }
     }
 
     /// A part of the room as values of another type.
     pub(super) fn into_part<U: Pod>(self, address: NonNull<U>, len: usize) -> Output<U> {
         debug_assert!(address.is_aligned());
-        Output { hold: self.hold, address, len, on_device: self.on_device }
+        Output { hold: self.hold, address, len }
     }
 
     /// The executor of a device's arena; none for host pages.
@@ -220,8 +217,8 @@ impl<T: Pod> Output<T> {
     #[inline]
     #[must_use]
     pub fn publish(self) -> View<T> {
-        let (core, generation) = self.hold.publish();
-        View::new(core, generation, self.address, self.len, self.on_device)
+        let (core, stamp) = self.hold.publish();
+        View::new(core, stamp, self.address, self.len)
     }
 
     /// Makes the first `len` values a view. The rest of the room stays taken until the arena is rewound.

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use super::{Call, Output};
 use crate::backend::{AnyBackend, Backend, CopyRange, Vendor, available};
 use crate::error::{Error, Result};
-use crate::pointer::{MemoryKind, PointerInfo};
+use crate::pointer::{MemoryKind, PointerInfo, classify_range};
 use crate::tape::{Offsets, TapeView};
 
 /// A tape that the executor reaches: its bytes, and 64-bit offsets.
@@ -77,7 +77,7 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// As [`output`](Self::output); what [`classify_range`](Self::classify_range) says of the pointers;
+    /// As [`output`](Self::output); what [`classify_range`] says of the pointers;
     /// [`Error::Driver`].
     pub fn stage<'t>(&self, tape: &TapeView<'t>) -> Result<StagedTape<'t>> {
         let mut copied_bytes = 0;
@@ -119,13 +119,14 @@ impl Call {
     ///
     /// # Safety
     ///
-    /// As [`classify_range`](Self::classify_range).
+    /// As [`classify_range`].
     unsafe fn info_of(&self, pointer: *const u8, bytes: usize) -> Result<PointerInfo> {
         if self.executor().is_none() {
             return Ok(PointerInfo::UNREGISTERED);
         }
+        // Asked anew each time: what the call has seen may be gone, since the tape is lent for less than the call.
         // SAFETY: the caller's promise is the same.
-        unsafe { self.classify_range(pointer, bytes) }
+        unsafe { classify_range(pointer, bytes) }
     }
 
     /// The address of the bytes where the call computes, copied there if need be.

@@ -212,8 +212,8 @@ impl<T: Pod> Writer<T> {
         let mut this = ManuallyDrop::new(self);
         let len = this.len;
         let hold = this.close(len);
-        let (core, generation) = hold.publish();
-        View::new(core, generation, this.address, len, false)
+        let (core, stamp) = hold.publish();
+        View::new(core, stamp, this.address, len)
     }
 
     /// Gives back the room past the first `keep` values and ends the writer's way to the room. To be called once.

@@ -53,7 +53,7 @@ impl<T: Pod> View<T> {
         if self.core.source.is_shared_with_device() {
             self.hold_for_host(operation, Patience::Wait)?;
         } else {
-            self.core.read(self.generation, operation)?;
+            self.core.read(self.generation(), operation)?;
         }
         Ok(Held(self))
     }

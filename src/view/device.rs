@@ -40,7 +40,7 @@ impl<T: Pod> View<T> {
         if reader.vendor() != self.core.source.backend.vendor() {
             return Err(crate::backend::wrong_vendor(operation, "reader", self.core.source.backend.vendor()));
         }
-        self.core.read(self.generation, operation)?;
+        self.core.read(self.generation(), operation)?;
         let mut guard = DeviceGuard { view: self.clone(), reader: reader.clone(), is_ordered: false };
         // SAFETY: a reader is an owner.
         let Some(own) = (unsafe { self.core.source.executor() }) else { return Ok(guard) };

@@ -13,7 +13,7 @@ use bytemuck::Pod;
 pub use self::device::DeviceGuard;
 pub use self::guard::{Export, ReadGuard};
 pub use self::tape::{PublishedTape, TapeGuard};
-use crate::arena::{Access, ArenaDescription, Core, CoreRef, Patience, ReadRefusal};
+use crate::arena::{Access, ArenaDescription, Core, CoreRef, Patience, ReadRefusal, Stamp};
 use crate::error::{Error, Result};
 
 /// A look at a published output. Cheap to clone; it outlives its arena harmlessly.
@@ -40,11 +40,9 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub struct View<T: Pod> {
     core: CoreRef,
-    generation: u64,
+    stamp: Stamp,
     address: NonNull<T>,
     len: usize,
-    /// Whether somebody took the output's device pointer.
-    on_device: bool,
 }
 
 // SAFETY: a view offers shared values alone, and only while the state word counts its reader.
@@ -54,20 +52,14 @@ unsafe impl<T: Pod + Sync> Sync for View<T> {}
 
 impl<T: Pod> Clone for View<T> {
     fn clone(&self) -> Self {
-        Self::new(self.core.clone(), self.generation, self.address, self.len, self.on_device)
+        Self::new(self.core.clone(), self.stamp, self.address, self.len)
     }
 }
 
 impl<T: Pod> View<T> {
     #[inline]
-    pub(crate) fn new(
-        core: CoreRef,
-        generation: u64,
-        address: NonNull<T>,
-        len: usize,
-        on_device: bool,
-    ) -> Self {
-        Self { core, generation, address, len, on_device }
+    pub(crate) fn new(core: CoreRef, stamp: Stamp, address: NonNull<T>, len: usize) -> Self {
+        Self { core, stamp, address, len }
     }
 
     /// How many values there are.
@@ -92,7 +84,7 @@ impl<T: Pod> View<T> {
     /// The generation of the call that published the view.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.generation
+        self.stamp.generation()
     }
 
     /// Where the values are.
@@ -105,7 +97,7 @@ impl<T: Pod> View<T> {
     /// guard keeps it.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        !matches!(self.core.state.load().readable(self.generation), Err(ReadRefusal::Stale(_)))
+        !matches!(self.core.state.load().readable(self.generation()), Err(ReadRefusal::Stale(_)))
     }
 
     /// Holds the values for reading on the host. No call can begin until the guard is dropped; a guard that is
@@ -142,10 +134,10 @@ impl<T: Pod> View<T> {
     /// Holds the values for the running call that published them: see [`Call::export`](crate::Call::export).
     pub(crate) fn export_as_holder(&self) -> Result<Export<T>> {
         // What the call has queued so far is all that could be asked for: it may queue more.
-        let access = if self.on_device { Access::InUse } else { Access::Room };
+        let access = if self.stamp.is_on_device() { Access::InUse } else { Access::Room };
         // SAFETY: the caller holds the lease, and is an owner.
-        unsafe { self.core.host_access("export", self.generation, access, Patience::Refuse) }?;
-        let refused = |refusal| self.core.refused(refusal, self.generation, "export");
+        unsafe { self.core.host_access("export", self.generation(), access, Patience::Refuse) }?;
+        let refused = |refusal| self.core.refused(refusal, self.generation(), "export");
         self.core.state.read_as_holder().map_err(refused)?;
         // SAFETY: a reader was just counted, which the export uncounts.
         Ok(unsafe { Export::new(self.clone()) })
@@ -158,12 +150,12 @@ impl<T: Pod> View<T> {
     /// The view is of a captured call, and `generation` is that of a launch of it.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
     pub(crate) unsafe fn at_generation(&self, generation: u64) -> Self {
-        Self::new(self.core.clone(), generation, self.address, self.len, self.on_device)
+        Self::new(self.core.clone(), self.stamp.at(generation), self.address, self.len)
     }
 
     /// Whether the view was published by the call that holds this core's lease at `generation`.
     pub(crate) fn is_of(&self, core: NonNull<Core>, generation: u64) -> bool {
-        self.core.as_non_null() == core && self.generation == generation
+        self.core.as_non_null() == core && self.generation() == generation
     }
 
     /// Counts a reader that the host serves.
@@ -172,7 +164,7 @@ impl<T: Pod> View<T> {
         if self.core.source.is_on_device() {
             return self.hold_for_host(operation, Patience::Refuse);
         }
-        self.core.read(self.generation, operation)
+        self.core.read(self.generation(), operation)
     }
 
     /// Counts a reader on the host of memory that a device has.
@@ -183,10 +175,10 @@ impl<T: Pod> View<T> {
         if !self.core.source.is_shared_with_device() {
             return Err(Error::Device { operation, ordinal: self.core.source.ordinal });
         }
-        self.core.read(self.generation, operation)?;
-        let access = if self.on_device { Access::Published } else { Access::Room };
+        self.core.read(self.generation(), operation)?;
+        let access = if self.stamp.is_on_device() { Access::Published } else { Access::Room };
         // SAFETY: a reader is an owner.
-        unsafe { self.core.host_access(operation, self.generation, access, patience) }.inspect_err(|_| {
+        unsafe { self.core.host_access(operation, self.generation(), access, patience) }.inspect_err(|_| {
             // SAFETY: the reader was just counted; the view has a reference.
             unsafe { Core::end_read(self.core.as_non_null()) };
         })
@@ -194,9 +186,9 @@ impl<T: Pod> View<T> {
 
     /// Stale, before anything else that is wrong with a use.
     fn check_current(&self, operation: &'static str) -> Result<()> {
-        match self.core.state.load().readable(self.generation) {
+        match self.core.state.load().readable(self.generation()) {
             Err(refusal @ ReadRefusal::Stale(_)) => {
-                Err(self.core.refused(refusal, self.generation, operation))
+                Err(self.core.refused(refusal, self.generation(), operation))
             }
             _ => Ok(()),
         }
@@ -226,6 +218,6 @@ impl<T: Pod> View<T> {
         let address = self.address.as_ptr().wrapping_add(start);
         // SAFETY: `start <= end <= len`, so it is the address of one of the output's values or one past: not null.
         let address = unsafe { NonNull::new_unchecked(address) };
-        Ok(Self::new(self.core.clone(), self.generation, address, end - start, self.on_device))
+        Ok(Self::new(self.core.clone(), self.stamp, address, end - start))
     }
 }
