@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DeviceSlice};
-use device_arena::{Arena, Error, Executor, MemoryKind, TapeView};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr};
+use device_arena::{Arena, Error, Executor};
 
 use crate::driver;
 use crate::lab::{Lab, counting};
@@ -93,78 +93,51 @@ fn a_buffer_of_cudarcs_is_a_tape() {
         let buffer = bytes(&theirs, b"onetwothree");
         let arena = Arena::new(&lab.executor);
         let call = lab.executor.begin(&arena).unwrap();
-        let (tape, ordered) = TapeView::of_cudarc(&buffer, &[0u32, 3, 6, 11], &ours).unwrap();
-        assert_eq!((tape.memory(), tape.len()), (MemoryKind::Device { ordinal: 0 }, 3));
-        let staged = call.stage(&tape).unwrap();
-        assert_eq!(staged.bytes_ptr().addr() as u64, buffer.device_ptr(&ours).0);
+        let (staged, ordered) = call.stage_cudarc(&buffer, &[0u32, 3, 6, 11], &ours).unwrap();
+        assert_eq!(staged.bytes_ptr().addr() as u64, buffer.device_ptr(&ours).0, "used where it is");
         let sums = lab.sums(&call, &staged);
         call.finish().unwrap();
         drop(ordered);
         let sum = |text: &[u8]| text.iter().map(|&byte| u64::from(byte)).sum::<u64>();
         assert_eq!(sums.to_vec().unwrap(), [sum(b"one"), sum(b"two"), sum(b"three")]);
-        // Bounds are the buffer's.
-        let refused = TapeView::of_cudarc(&buffer, &[0u32, 12], &ours);
-        assert!(matches!(refused, Err(Error::Tape { index: 1, .. })));
+        // Bounds are the buffer's, and the stream is the executor's.
+        let call = lab.executor.begin(&arena).unwrap();
+        let refused = call.stage_cudarc(&buffer, &[0u32, 12], &ours).map(drop);
+        assert!(matches!(refused, Err(Error::Tape { index: 1, .. })), "{refused:?}");
+        let refused = call.stage_cudarc(&buffer, &[0u32, 3], &theirs).map(drop);
+        assert!(matches!(refused, Err(Error::WrongExecutor { .. })), "{refused:?}");
         // A part of a buffer is one too.
         let part = buffer.slice(3..6);
-        let (tape, _ordered) = TapeView::of_cudarc(&part, &[0u64, 3], &ours).unwrap();
-        assert_eq!(tape.byte_len(), 3);
-    });
-}
-
-#[test]
-fn a_view_is_the_source_of_cudarcs_copies() {
-    let Some(_turn) = turn() else { return };
-    with_cudarc(|context| {
-        let (own, other) = (context.new_stream().unwrap(), context.new_stream().unwrap());
-        let lab = Lab::on(Executor::from_cudarc(&own).unwrap());
-        let arena = Arena::new(&lab.executor);
-        for stream in [&own, &other] {
-            let view = lab.filled(&arena, 1000, 50);
-            let guard = view.read_on_cudarc(stream).unwrap();
-            assert_eq!(guard.len(), 1000);
-            assert!(lab.executor.begin(&arena).is_err(), "the guard holds the arena");
-            assert_eq!(stream.clone_dtoh(&guard).unwrap(), counting(50, 1000));
-            let mut copy = stream.alloc_zeros::<u32>(1000).unwrap();
-            stream.memcpy_dtod(&guard, &mut copy).unwrap();
-            drop(guard);
-            assert_eq!(stream.clone_dtoh(&copy).unwrap(), counting(50, 1000));
-            // Over a stream that is neither's.
-            let third = context.new_stream().unwrap();
-            let guard = view.read_on_cudarc(stream).unwrap();
-            assert_eq!(third.clone_dtoh(&guard).unwrap(), counting(50, 1000));
-        }
-        let view = lab.filled(&arena, 10, 1);
-        drop(lab.filled(&arena, 10, 2));
-        assert!(matches!(view.read_on_cudarc(&own), Err(Error::Stale { .. })));
-    });
-}
-
-#[test]
-fn an_output_is_the_destination_of_cudarcs_copies() {
-    let Some(_turn) = turn() else { return };
-    with_cudarc(|context| {
-        let (own, other) = (context.new_stream().unwrap(), context.new_stream().unwrap());
-        let lab = Lab::on(Executor::from_cudarc(&own).unwrap());
-        let arena = Arena::new(&lab.executor);
-        let values = counting(9, 1000);
-        let call = lab.executor.begin(&arena).unwrap();
-        let mut output = call.output::<u32>(1000).unwrap();
-        let refused = output.as_cudarc(&other).map(drop);
-        assert!(matches!(refused, Err(Error::WrongExecutor { operation: "as_cudarc", .. })), "{refused:?}");
-        own.memcpy_htod(&values, &mut output.as_cudarc(&own).unwrap()).unwrap();
-        let mut second = call.output::<u32>(1000).unwrap();
-        let buffer = own.clone_htod(&counting(70, 1000)).unwrap();
-        own.memcpy_dtod(&buffer, &mut second.as_cudarc(&own).unwrap()).unwrap();
-        let mut zeros = call.output::<u32>(1000).unwrap();
-        own.memset_zeros(&mut zeros.as_cudarc(&own).unwrap()).unwrap();
-        let views = [output.publish(), second.publish(), zeros.publish()];
-        call.finish().unwrap();
-        let read: Vec<_> = views.iter().map(|view| view.to_vec().unwrap()).collect();
-        assert_eq!(read, [values, counting(70, 1000), vec![0; 1000]]);
+        let (staged, _ordered) = call.stage_cudarc(&part, &[0u64, 3], &ours).unwrap();
+        assert_eq!(staged.byte_len(), 3);
         let host = Arena::host();
         let call = host.begin().unwrap();
-        let refused = call.output::<u32>(4).unwrap().as_cudarc(&own).map(drop);
+        let refused = call.stage_cudarc(&buffer, &[0u32, 3], &ours).map(drop);
+        assert!(matches!(refused, Err(Error::HostMemory { .. })), "{refused:?}");
+    });
+}
+
+#[test]
+fn views_and_outputs_are_device_pointers_of_cudarcs() {
+    let Some(_turn) = turn() else { return };
+    with_cudarc(|context| {
+        let stream = context.new_stream().unwrap();
+        let lab = Lab::on(Executor::from_cudarc(&stream).unwrap());
+        let (first, second) = (Arena::new(&lab.executor), Arena::new(&lab.executor));
+        let view = lab.filled(&first, 1000, 50);
+        let guard = view.read_on(&lab.executor).unwrap();
+        let call = lab.executor.begin(&second).unwrap();
+        let mut output = call.output::<u32>(1000).unwrap();
+        let (to, from) = (output.cu_device_ptr().unwrap(), guard.cu_device_ptr());
+        // SAFETY: both ends are 4000 bytes, and the stream orders the copy.
+        unsafe { cudarc::driver::result::memcpy_dtod_async(to, from, 4000, stream.cu_stream()) }.unwrap();
+        drop(guard);
+        let copy = output.publish();
+        call.finish().unwrap();
+        assert_eq!(copy.to_vec().unwrap(), counting(50, 1000));
+        let host = Arena::host();
+        let call = host.begin().unwrap();
+        let refused = call.output::<u32>(4).unwrap().cu_device_ptr();
         assert!(matches!(refused, Err(Error::HostMemory { .. })), "{refused:?}");
     });
 }
@@ -177,10 +150,13 @@ fn the_default_stream_of_another_context_is_another_stream() {
         assert_eq!(own.cu_stream(), other.cu_stream(), "the handles are the same");
         let executor = Executor::from_cudarc(&own).unwrap();
         let arena = Arena::new(&executor);
+        let buffer = bytes(&own, b"one");
         let call = executor.begin(&arena).unwrap();
-        let mut output = call.output::<u32>(4).unwrap();
-        assert!(output.as_cudarc(&own).is_ok());
-        let refused = output.as_cudarc(&other).map(drop);
-        assert!(matches!(refused, Err(Error::WrongExecutor { operation: "as_cudarc", .. })), "{refused:?}");
+        assert!(call.stage_cudarc(&buffer, &[0u32, 3], &own).is_ok());
+        let refused = call.stage_cudarc(&buffer, &[0u32, 3], &other).map(drop);
+        assert!(
+            matches!(refused, Err(Error::WrongExecutor { operation: "stage_cudarc", .. })),
+            "{refused:?}"
+        );
     });
 }
