@@ -89,6 +89,7 @@ fn a_replacement_that_the_device_has_no_room_for_keeps_the_chain() {
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn a_steady_loop_asks_the_driver_for_nothing_at_all() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);

@@ -46,6 +46,7 @@ impl Source {
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn each_launch_answers_fresh_views_with_its_own_values() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);
@@ -76,6 +77,7 @@ fn each_launch_answers_fresh_views_with_its_own_values() {
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn nothing_runs_before_the_first_launch_and_launches_follow_each_other() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);
@@ -153,6 +155,7 @@ fn a_captured_call_holds_its_arena() {
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn readers_hold_a_launch_off_and_it_waits_for_their_work() {
     let Some(_turn) = turn() else { return };
     let (lab, reader) = (Lab::new(0), Lab::new(0));
@@ -199,6 +202,7 @@ fn refused_within<E>(lab: &Lab, arena: &Arena, refused: impl FnOnce(&mut device_
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn what_would_spoil_the_capture_is_refused_and_the_capture_goes_on() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);
@@ -240,6 +244,7 @@ fn what_would_spoil_the_capture_is_refused_and_the_capture_goes_on() {
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn scratch_and_device_rooms_are_captured() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);
@@ -345,6 +350,7 @@ fn a_launch_during_somebody_elses_capture_is_refused_and_nothing_changed() {
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn a_launch_asks_for_no_memory_and_no_event() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };

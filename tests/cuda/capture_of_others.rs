@@ -19,6 +19,7 @@ fn steady(lab: &Lab, placement: Placement) -> Arena {
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn a_steady_call_goes_on_and_its_work_is_the_captures() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);

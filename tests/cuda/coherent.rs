@@ -145,6 +145,7 @@ fn the_next_calls_host_writes_are_pending_while_the_earlier_kernel_runs() {
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn host_calls_in_a_row_ask_the_driver_for_nothing() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };

@@ -361,6 +361,7 @@ fn a_staged_tape() {
 }
 
 #[test]
+#[cfg_attr(device_arena_small_limits, ignore = "needs more generations")]
 fn a_captured_call_and_its_launches() {
     run_forgiving(ArenaOptions::new(), |scene| {
         let mut captured = scene.lab.executor.capture(&scene.arena, |call| {
