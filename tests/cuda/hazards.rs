@@ -107,7 +107,6 @@ fn an_output_over_a_kernels_scratch_is_pending_until_that_has_passed() {
 }
 
 #[test]
-#[ignore = "found: the reader is uncounted without an event"]
 fn a_guard_dropped_on_the_drivers_own_thread_does_not_let_the_next_call_write_over() {
     let Some(mut turn) = turn() else { return };
     let (lab, reader) = (Lab::new(0), Lab::new(0));
@@ -145,7 +144,6 @@ fn a_guard_dropped_on_the_drivers_own_thread_does_not_let_the_next_call_write_ov
 }
 
 #[test]
-#[ignore = "found: nothing is freed on that thread"]
 fn an_arena_dropped_on_the_drivers_own_thread_is_freed() {
     let Some(turn) = turn() else { return };
     for placement in [Placement::Device, Placement::HostCoherent] {
