@@ -170,7 +170,7 @@ impl Faults {
         Self { inner: Arc::new(inner), plan }
     }
 
-    fn check(&self, operation: Operation) -> Result<()> {
+    fn meet(&self, operation: Operation) -> Result<()> {
         if !self.plan.fails(operation) {
             return Ok(());
         }
@@ -184,17 +184,21 @@ impl Backend for Faults {
         self.inner.vendor()
     }
 
+    fn check(&self) -> Result<()> {
+        self.inner.check()
+    }
+
     fn is_host_accessible(&self, placement: Placement) -> bool {
         self.inner.is_host_accessible(placement)
     }
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        self.check(Operation::Devices)?;
+        self.meet(Operation::Devices)?;
         self.inner.devices()
     }
 
     unsafe fn classify(&self, pointer: *const u8) -> Result<PointerInfo> {
-        self.check(Operation::Classify)?;
+        self.meet(Operation::Classify)?;
         // SAFETY: the caller's promise is the same.
         unsafe { self.inner.classify(pointer) }
     }
@@ -214,7 +218,7 @@ impl Backend for Faults {
         placement: Placement,
         bytes: usize,
     ) -> Result<Block> {
-        self.check(Operation::Allocate).map_err(|_| Error::OutOfMemory {
+        self.meet(Operation::Allocate).map_err(|_| Error::OutOfMemory {
             vendor: self.inner.vendor(),
             operation: Operation::Allocate.name(),
             requested: bytes,
@@ -227,7 +231,7 @@ impl Backend for Faults {
     }
 
     unsafe fn free(&self, stream: Option<&Stream>, block: Block) -> Result<(), Refused<Block>> {
-        match self.check(Operation::Free) {
+        match self.meet(Operation::Free) {
             // SAFETY: the caller's promise is the same.
             Ok(()) => {
                 unsafe { self.inner.free(stream, block) }.inspect(|()| self.plan.plan().live_blocks -= 1)
@@ -237,7 +241,7 @@ impl Backend for Faults {
     }
 
     fn create_stream(&self, ordinal: u32) -> Result<Stream> {
-        self.check(Operation::Stream)?;
+        self.meet(Operation::Stream)?;
         self.inner.create_stream(ordinal)
     }
 
@@ -245,10 +249,12 @@ impl Backend for Faults {
         &self,
         raw: *mut c_void,
         keep_alive: Box<dyn Any + Send + Sync>,
-    ) -> Result<Stream> {
-        self.check(Operation::Stream)?;
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.inner.adopt_stream(raw, keep_alive) }
+    ) -> Result<Stream, Refused<Box<dyn Any + Send + Sync>>> {
+        match self.meet(Operation::Stream) {
+            // SAFETY: the caller's promise is the same.
+            Ok(()) => unsafe { self.inner.adopt_stream(raw, keep_alive) },
+            Err(error) => Err(Refused { error, value: keep_alive }),
+        }
     }
 
     fn raw_stream(&self, stream: &Stream) -> Result<*mut c_void> {
@@ -256,29 +262,29 @@ impl Backend for Faults {
     }
 
     fn start(&self, stream: &Stream) -> Result<()> {
-        self.check(Operation::Start)?;
+        self.meet(Operation::Start)?;
         self.inner.start(stream)
     }
 
     fn enqueue(&self, stream: &Stream, work: HostWork) -> Result<Event, Refused<HostWork>> {
-        match self.check(Operation::Enqueue) {
+        match self.meet(Operation::Enqueue) {
             Ok(()) => self.inner.enqueue(stream, work),
             Err(error) => Err(Refused { error, value: work }),
         }
     }
 
     fn record(&self, stream: &Stream) -> Result<Event> {
-        self.check(Operation::Record)?;
+        self.meet(Operation::Record)?;
         self.inner.record(stream)
     }
 
     fn stream_wait(&self, stream: &Stream, event: &Event) -> Result<()> {
-        self.check(Operation::StreamWait)?;
+        self.meet(Operation::StreamWait)?;
         self.inner.stream_wait(stream, event)
     }
 
     fn synchronize(&self, stream: &Stream) -> Result<()> {
-        self.check(Operation::Synchronize)?;
+        self.meet(Operation::Synchronize)?;
         self.inner.synchronize(stream)
     }
 
@@ -291,12 +297,12 @@ impl Backend for Faults {
     }
 
     fn has_passed(&self, event: &Event) -> Result<bool> {
-        self.check(Operation::HasPassed)?;
+        self.meet(Operation::HasPassed)?;
         self.inner.has_passed(event)
     }
 
     fn wait(&self, event: &Event, timeout: Option<Duration>) -> Result<bool> {
-        self.check(Operation::Wait)?;
+        self.meet(Operation::Wait)?;
         self.inner.wait(event, timeout)
     }
 
@@ -305,7 +311,7 @@ impl Backend for Faults {
     }
 
     fn notify(&self, event: &Event, then: HostWork) -> Result<(), Refused<HostWork>> {
-        match self.check(Operation::Notify) {
+        match self.meet(Operation::Notify) {
             Ok(()) => self.inner.notify(event, then),
             Err(error) => Err(Refused { error, value: then }),
         }
@@ -316,19 +322,19 @@ impl Backend for Faults {
     }
 
     unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()> {
-        self.check(Operation::Copy)?;
+        self.meet(Operation::Copy)?;
         // SAFETY: the caller's promise is the same.
         unsafe { self.inner.copy(stream, ranges) }
     }
 
     unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
-        self.check(Operation::Transfer)?;
+        self.meet(Operation::Transfer)?;
         // SAFETY: the caller's promise is the same.
         unsafe { self.inner.transfer(stream, range) }
     }
 
     unsafe fn transfer_and_wait(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
-        self.check(Operation::Transfer)?;
+        self.meet(Operation::Transfer)?;
         // SAFETY: the caller's promise is the same.
         unsafe { self.inner.transfer_and_wait(stream, range) }
     }
@@ -339,7 +345,7 @@ impl Backend for Faults {
         reset: Option<&RoomReset>,
         ranges: &[ScrubRange],
     ) -> Result<()> {
-        self.check(Operation::Rewind)?;
+        self.meet(Operation::Rewind)?;
         // SAFETY: the caller's promise is the same.
         unsafe { self.inner.rewind(stream, reset, ranges) }
     }

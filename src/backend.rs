@@ -236,6 +236,13 @@ pub trait Backend: sealed::Sealed {
     /// Whose driver this is.
     fn vendor(&self) -> Vendor;
 
+    /// An error where the backend can't be used any more, and none of its memory either: in the child of a fork.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`].
+    fn check(&self) -> Result<()>;
+
     /// Whether the host can read and write this backend's blocks of that placement.
     fn is_host_accessible(&self, placement: Placement) -> bool;
 
@@ -303,13 +310,16 @@ pub trait Backend: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongVendor`] for null, [`Error::Driver`] otherwise.
+    /// [`Error::WrongVendor`] for null, [`Error::Driver`] otherwise; `keep_alive` comes back with it.
     ///
     /// # Safety
     ///
     /// `raw` is a live stream of this backend's vendor and stays alive as long as `keep_alive` does.
-    unsafe fn adopt_stream(&self, raw: *mut c_void, keep_alive: Box<dyn Any + Send + Sync>)
-    -> Result<Stream>;
+    unsafe fn adopt_stream(
+        &self,
+        raw: *mut c_void,
+        keep_alive: Box<dyn Any + Send + Sync>,
+    ) -> Result<Stream, Refused<Box<dyn Any + Send + Sync>>>;
 
     /// The stream's own handle, as [`adopt_stream`](Self::adopt_stream) takes it. Borrowed from the stream.
     ///

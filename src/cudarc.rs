@@ -26,8 +26,9 @@ impl Executor {
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Self> {
         let cuda = Cuda::load()?;
         let (raw, context) = handles(stream);
+        let owner = Arc::new(Box::new(Arc::clone(stream)) as _);
         // SAFETY: cudarc's stream keeps itself and its context alive, and it is the keep-alive.
-        let stream = unsafe { cuda.adopt_in_context(raw, context, Arc::clone(stream) as _) }?;
+        let stream = unsafe { cuda.adopt_in_context(raw, context, owner) }?;
         Ok(Self::of_stream(AnyBackend::Cuda(cuda), stream))
     }
 

@@ -21,8 +21,8 @@ pub enum MemoryKind {
     },
     /// Memory that the driver moves between host and device.
     Managed {
-        /// The device that it was made for.
-        ordinal: u32,
+        /// The device that it was made for, where the driver says.
+        ordinal: Option<u32>,
     },
     /// Addresses that a driver has reserved and mapped nothing to: nobody can read there.
     Unmapped,
@@ -62,6 +62,8 @@ pub struct PointerInfo {
     /// Whether a device's kernels can read through the pointer: the memory's own device's, or for unregistered memory
     /// that of some device.
     pub is_device_accessible: bool,
+    /// The context that the memory is of; zero where it is of none, or the driver does not say.
+    pub(crate) context: usize,
 }
 
 impl PointerInfo {
@@ -72,6 +74,7 @@ impl PointerInfo {
         buffer_id: None,
         origin: AllocationOrigin::Unknown,
         is_device_accessible: false,
+        context: 0,
     };
 
     /// Whether the host can read through the pointer, given that it is live.
@@ -84,7 +87,8 @@ impl PointerInfo {
     #[must_use]
     pub fn ordinal(&self) -> Option<u32> {
         match self.kind {
-            MemoryKind::Device { ordinal } | MemoryKind::Managed { ordinal } => Some(ordinal),
+            MemoryKind::Device { ordinal } => Some(ordinal),
+            MemoryKind::Managed { ordinal } => ordinal,
             _ => None,
         }
     }
@@ -156,19 +160,27 @@ pub unsafe fn classify_range(pointer: *const u8, bytes: usize) -> Result<Pointer
     }
     // SAFETY: the caller's promise is this function's own.
     let first = unsafe { classify(pointer) }?;
+    let out = || {
+        let allocation = first.allocation.unwrap_or((start, 0));
+        Error::OutOfAllocation { operation: "classify_range", start, bytes, allocation }
+    };
     let (mut last, mut at) = (first, pointer);
-    while !last.holds(at, start + bytes - at.addr()) {
+    loop {
+        // What a driver answers need not make sense.
+        let left = bytes.checked_sub(at.addr() - start).ok_or_else(out)?;
+        if last.holds(at, left) {
+            return Ok(first);
+        }
         // Mapped parts of virtual memory follow each other; any other allocation ends here.
-        let end = last.allocation.map(|(start, size)| start + size).unwrap_or(start);
-        let goes_on = last.origin == AllocationOrigin::Virtual && end > at.addr();
+        let end = last.allocation.and_then(|(start, size)| start.checked_add(size)).unwrap_or(start);
+        if last.origin != AllocationOrigin::Virtual || end <= at.addr() {
+            return Err(out());
+        }
         at = pointer.wrapping_add(end - start);
         // SAFETY: as above.
-        let next = if goes_on { unsafe { classify(at) }? } else { PointerInfo::UNREGISTERED };
-        if next.kind != first.kind || next.origin != AllocationOrigin::Virtual {
-            let allocation = first.allocation.unwrap_or((start, 0));
-            return Err(Error::OutOfAllocation { operation: "classify_range", start, bytes, allocation });
+        last = unsafe { classify(at) }?;
+        if last.kind != first.kind || last.origin != AllocationOrigin::Virtual {
+            return Err(out());
         }
-        last = next;
     }
-    Ok(first)
 }

@@ -90,8 +90,8 @@ impl Answers {
     }
 
     #[inline]
-    pub(super) fn has_context(&self) -> bool {
-        self.context != 0
+    pub(super) fn context(&self) -> usize {
+        self.context as usize
     }
 
     #[inline]

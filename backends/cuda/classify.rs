@@ -58,7 +58,7 @@ impl CudaDriver {
         }
         let origin = if answers.is_pooled() {
             AllocationOrigin::Pool
-        } else if answers.has_context() || answers.is_managed() || memory_type == HOST {
+        } else if answers.context() != 0 || answers.is_managed() {
             AllocationOrigin::Direct
         } else {
             // No context, by design: memory that was mapped into reserved addresses.
@@ -71,8 +71,8 @@ impl CudaDriver {
             name: "memory of a device without an ordinal",
         };
         let kind = match memory_type {
-            _ if answers.is_managed() => MemoryKind::Managed { ordinal: answers.ordinal().unwrap_or(0) },
-            // A pool's memory can be called host memory and be a device's.
+            _ if answers.is_managed() => MemoryKind::Managed { ordinal: answers.ordinal() },
+            // A pool's memory, and mapped memory, can be called host memory and be a device's.
             HOST if origin == AllocationOrigin::Direct => MemoryKind::PinnedHost,
             HOST | DEVICE | UNIFIED => {
                 MemoryKind::Device { ordinal: answers.ordinal().ok_or_else(no_ordinal)? }
@@ -86,7 +86,8 @@ impl CudaDriver {
             answers.range()
         };
         let (vendor, buffer_id) = (Some(Vendor::Cuda), answers.buffer_id());
-        Ok(PointerInfo { kind, vendor, allocation, buffer_id, origin, is_device_accessible: true })
+        let context = answers.context();
+        Ok(PointerInfo { kind, vendor, allocation, buffer_id, origin, context, is_device_accessible: true })
     }
 
     /// Pageable memory is no driver's, but there are devices that reach it.

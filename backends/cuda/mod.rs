@@ -5,7 +5,7 @@ mod attributes;
 mod classify;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 
@@ -77,6 +77,8 @@ pub struct CudaDriver {
     reaches_pageable: OnceLock<bool>,
     devices: OnceLock<Vec<DeviceInfo>>,
     primaries: Mutex<Vec<Option<Arc<Device>>>>,
+    /// Devices in contexts that somebody else owns.
+    others: Mutex<Vec<Weak<Device>>>,
 }
 
 /// Why there is no driver.
@@ -205,7 +207,17 @@ impl CudaDriver {
         let attributes = Attributes::known_to(version);
         let (devices, primaries) = (OnceLock::new(), Mutex::default());
         let reaches_pageable = OnceLock::new();
-        let driver = Self { library, table, own, version, attributes, reaches_pageable, devices, primaries };
+        let driver = Self {
+            library,
+            table,
+            own,
+            version,
+            attributes,
+            reaches_pageable,
+            devices,
+            primaries,
+            others: Mutex::default(),
+        };
         match driver.count().map_err(failed)? {
             0 => Err(absent(Error::Unavailable {
                 vendor: Vendor::Cuda,
@@ -413,8 +425,14 @@ impl Driver for CudaDriver {
             return Ok(false);
         }
         // SAFETY: the context is alive by the caller.
-        unsafe { call!(self, own(), context_push(context)) }?;
+        unsafe { self.push(context) }?;
         Ok(true)
+    }
+
+    unsafe fn push(&self, context: Context) -> Result<()> {
+        debug_assert!(!context.is_null());
+        // SAFETY: the context is alive by the caller.
+        unsafe { call!(self, own(), context_push(context)) }
     }
 
     fn leave(&self) {
@@ -462,7 +480,16 @@ impl CudaDriver {
         if primary.context() == context {
             return Ok(primary);
         }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.retain(|device| device.strong_count() != 0);
+        // A device keeps its context's owner, so that one that is alive is of this very context.
+        let known = others.iter().filter_map(Weak::upgrade).find(|device| device.context() == context);
+        if let Some(device) = known {
+            return Ok(device);
+        }
         // SAFETY: the context is of that device; the caller vouches for its owner.
-        unsafe { self.make_device(ordinal, context, Some(Arc::clone(owner))) }
+        let device = unsafe { self.make_device(ordinal, context, Some(Arc::clone(owner))) }?;
+        others.push(Arc::downgrade(&device));
+        Ok(device)
     }
 }

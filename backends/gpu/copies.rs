@@ -140,8 +140,13 @@ unsafe fn copy_long(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
     let mut arguments = [as_argument(&address), as_argument(&count), as_argument(&tiles)];
     // SAFETY: the arguments are as the kernel declares them; the list stays as it is until the event has passed.
     let launched = unsafe { launch(kernel, stream, tiles, threads, &mut arguments) };
-    let outcome = launched.and_then(|()| list.event.record(stream));
-    stream.lists.lock().push(list);
+    let outcome = launched.and_then(|()| {
+        // Where no event says when the list is free again, the stream does.
+        list.event.record(stream).or_else(|_| stream.wait_for_borrowed())
+    });
+    if outcome.is_ok() {
+        stream.lists.lock().push(list);
+    }
     outcome
 }
 

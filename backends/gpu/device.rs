@@ -1,11 +1,13 @@
 //! A device as its work sees it: the context, and the crate's own kernels in it.
 
+use std::any::Any;
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::driver::{Context, Driver, OutsideCaptures, call, check_callable};
 use super::kernel::{Kernel, Module};
+use super::stream::Capturer;
 use crate::backend::DeviceInfo;
 use crate::backends::kernels;
 use crate::error::{Error, Result};
@@ -18,13 +20,15 @@ pub(crate) struct Device {
     pub(crate) limits: Limits,
     context: Context,
     kernels: OnceLock<Kernels>,
+    /// Who captures each stream of the context, whoever adopted it how often.
+    capturers: Mutex<Vec<(usize, Weak<Capturer>)>>,
     /// Whoever owns a context that is not the primary one, which lives as long as the process. The last field: it goes
     /// last.
     _owner: Option<KeepAlive>,
 }
 
 /// Something that is held for its drop.
-pub(crate) type KeepAlive = Arc<dyn std::any::Any + Send + Sync>;
+pub(crate) type KeepAlive = Arc<Box<dyn Any + Send + Sync>>;
 
 /// What launches are made to measure by.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +63,15 @@ impl Device {
         owner: Option<KeepAlive>,
     ) -> Self {
         debug_assert!(!context.is_null());
-        Self { driver, info, limits, context, kernels: OnceLock::new(), _owner: owner }
+        Self {
+            driver,
+            info,
+            limits,
+            context,
+            kernels: OnceLock::new(),
+            capturers: Mutex::default(),
+            _owner: owner,
+        }
     }
 
     pub(crate) fn context(&self) -> Context {
@@ -77,6 +89,37 @@ impl Device {
         // SAFETY: the context lives as long as the device.
         let entered = unsafe { self.driver.enter(self.context) }?;
         Ok(Entered { driver: self.driver, entered, _thread: PhantomData })
+    }
+
+    /// As [`enter`](Self::enter), for other code than this crate's: whatever it makes current is undone as well.
+    pub(crate) fn enter_for_others(&self, operation: &'static str) -> Result<Entered<'_>> {
+        check_callable(self.driver, operation)?;
+        // SAFETY: the context lives as long as the device.
+        unsafe { self.driver.push(self.context) }?;
+        Ok(Entered { driver: self.driver, entered: true, _thread: PhantomData })
+    }
+
+    /// Who captures the stream of that handle: one answer for all that use it.
+    pub(super) fn capturer(&self, stream: *mut c_void) -> Arc<Capturer> {
+        let mut capturers = self.capturers.lock().unwrap_or_else(PoisonError::into_inner);
+        capturers.retain(|(_, capturer)| capturer.strong_count() != 0);
+        let known = capturers.iter().find(|(handle, _)| *handle == stream.addr());
+        if let Some(capturer) = known.and_then(|(_, capturer)| capturer.upgrade()) {
+            return capturer;
+        }
+        let capturer = Arc::default();
+        capturers.push((stream.addr(), Arc::downgrade(&capturer)));
+        capturer
+    }
+
+    /// Whether the device knows pinned host pages by the host's own address.
+    pub(crate) fn shares_address(&self, pages: *const u8) -> Result<bool> {
+        let _current = self.enter("shares_address")?;
+        let mut address = 0;
+        let function = self.driver.table().host_device_pointer;
+        // SAFETY: the driver writes one address, where it knows the pages.
+        let code = unsafe { (function.call)(&raw mut address, pages.cast_mut().cast(), 0) };
+        Ok(code == 0 && address == pages.addr() as u64)
     }
 
     /// Bytes free and in all.
@@ -125,11 +168,15 @@ impl Device {
     ///
     /// [`Error::Unreachable`] where the machine has no way between them.
     pub(crate) fn reach(&self, other: &Self) -> Result<()> {
-        if std::ptr::eq(self, other) || self.info.ordinal == other.info.ordinal {
+        if self.context == other.context {
             return Ok(());
         }
         let (own, peer) = (self.info.ordinal, other.info.ordinal);
         let unreachable = || Error::Unreachable { operation: "reach", from: own, to: peer };
+        if own == peer {
+            // Two contexts of one device are two address spaces, which no peer access joins.
+            return Err(unreachable());
+        }
         let (Ok(device), Ok(peer_device)) = (i32::try_from(own), i32::try_from(peer)) else {
             return Err(unreachable());
         };

@@ -57,7 +57,14 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
     /// The context is alive.
     unsafe fn enter(&self, context: Context) -> Result<bool>;
 
-    /// Undoes one [`enter`](Self::enter) of this thread that answered true.
+    /// Makes `context` current on this thread, on top of whatever is.
+    ///
+    /// # Safety
+    ///
+    /// The context is alive.
+    unsafe fn push(&self, context: Context) -> Result<()>;
+
+    /// Undoes one [`push`](Self::push) of this thread, or one [`enter`](Self::enter) of this thread that answered true.
     fn leave(&self);
 
     /// What is behind a pointer.

@@ -68,10 +68,6 @@ fn gpu_event<'e>(vendor: Vendor, operation: &'static str, event: &'e Event) -> R
 /// # Safety
 ///
 /// As [`GpuStream::adopt`].
-#[cfg_attr(
-    not(feature = "cudarc"),
-    allow(dead_code, reason = "only cudarc's streams come with their context")
-)]
 pub(crate) unsafe fn adopted(raw: *mut c_void, device: Arc<Device>, owner: KeepAlive) -> Stream {
     // SAFETY: the caller's promise is the same.
     Stream(StreamKind::Gpu(unsafe { GpuStream::adopt(raw, device, owner) }))
@@ -80,6 +76,10 @@ pub(crate) unsafe fn adopted(raw: *mut c_void, device: Arc<Device>, owner: KeepA
 impl<D: Driver> Backend for Gpu<D> {
     fn vendor(&self) -> Vendor {
         self.0.vendor()
+    }
+
+    fn check(&self) -> Result<()> {
+        library::check_not_forked(self.0.vendor())
     }
 
     fn is_host_accessible(&self, placement: Placement) -> bool {
@@ -139,13 +139,17 @@ impl<D: Driver> Backend for Gpu<D> {
         &self,
         raw: *mut c_void,
         keep_alive: Box<dyn Any + Send + Sync>,
-    ) -> Result<Stream> {
-        driver::check_callable(self.0, "adopt_stream")?;
-        let owner: KeepAlive = Arc::from(keep_alive);
-        // SAFETY: the caller vouches for a live stream, and that it lives as long as its owner.
-        let device = unsafe { self.0.device_of_stream(raw, &owner) }?;
-        // SAFETY: as above.
-        Ok(Stream(StreamKind::Gpu(unsafe { GpuStream::adopt(raw, device, owner) })))
+    ) -> Result<Stream, Refused<Box<dyn Any + Send + Sync>>> {
+        let owner: KeepAlive = Arc::new(keep_alive);
+        let device = driver::check_callable(self.0, "adopt_stream").and_then(|()| {
+            // SAFETY: the caller vouches for a live stream, and that it lives as long as its owner.
+            unsafe { self.0.device_of_stream(raw, &owner) }
+        });
+        match device {
+            // SAFETY: as above.
+            Ok(device) => Ok(unsafe { adopted(raw, device, owner) }),
+            Err(error) => Err(Refused::new(error, Arc::into_inner(owner).unwrap_or_else(|| Box::new(())))),
+        }
     }
 
     fn raw_stream(&self, stream: &Stream) -> Result<*mut c_void> {

@@ -22,7 +22,7 @@ pub(crate) struct GpuStream {
     pub(super) lists: Lists,
     /// The thread that captures the stream's work through this crate. Whatever queues work holds this for reading, from
     /// its look at captures to the driver's call, so that no capture begins in between and takes the work.
-    capturer: RwLock<Option<ThreadId>>,
+    capturer: Arc<Capturer>,
     device: Arc<Device>,
     /// Whoever owns an adopted stream; none where it was made here.
     adopted: Option<KeepAlive>,
@@ -36,6 +36,9 @@ unsafe impl Sync for GpuStream {}
 /// Keeps captures from beginning while work is queued. Never held twice by one thread: a capture that waits would be
 /// waited for.
 pub(crate) type Queueing<'s> = RwLockReadGuard<'s, Option<ThreadId>>;
+
+/// The thread that captures a stream, if one does.
+pub(crate) type Capturer = RwLock<Option<ThreadId>>;
 
 /// Work is not ordered with that of the context's default stream.
 const NON_BLOCKING: u32 = 1;
@@ -67,14 +70,21 @@ impl GpuStream {
             // SAFETY: the driver writes one handle.
             unsafe { call!(device.driver, stream_create(&raw mut raw, NON_BLOCKING)) }?;
         }
-        Ok(Self { raw, lists: Lists::default(), capturer: RwLock::default(), device, adopted: None })
+        let capturer = device.capturer(raw);
+        Ok(Self { raw, lists: Lists::default(), capturer, device, adopted: None })
     }
 
     /// # Safety
     ///
     /// `raw` is a live stream of the device's context, and lives as long as `owner`.
     pub(super) unsafe fn adopt(raw: *mut c_void, device: Arc<Device>, owner: KeepAlive) -> Self {
-        Self { raw, lists: Lists::default(), capturer: RwLock::default(), device, adopted: Some(owner) }
+        let capturer = device.capturer(raw);
+        Self { raw, lists: Lists::default(), capturer, device, adopted: Some(owner) }
+    }
+
+    /// What tells the stream from every other that is alive: the context too, whose default stream has no handle.
+    pub(crate) fn identity(&self) -> (usize, usize) {
+        (self.device.context().addr(), self.raw.addr())
     }
 
     pub(crate) fn raw(&self) -> *mut c_void {
@@ -205,7 +215,8 @@ impl GpuStream {
             return Err(Refused::new(error, *work));
         }
         if event.record(self).is_err() {
-            // A stream that takes work and no event has lost its device, and answers so from now on.
+            // The event says that the work has passed, so it has to; a lost device does no more of it.
+            let _ = self.wait_for_borrowed();
             event.give_up();
         }
         Ok(event)
@@ -227,7 +238,7 @@ impl Drop for GpuStream {
             let stream = Self {
                 raw: self.raw,
                 lists: std::mem::take(&mut self.lists),
-                capturer: RwLock::default(),
+                capturer: Arc::clone(&self.capturer),
                 device: Arc::clone(&self.device),
                 adopted: self.adopted.take(),
             };

@@ -65,6 +65,10 @@ impl Backend for Host {
         Vendor::Host
     }
 
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn is_host_accessible(&self, _placement: Placement) -> bool {
         true
     }
@@ -127,9 +131,10 @@ impl Backend for Host {
         &self,
         raw: *mut c_void,
         keep_alive: Box<dyn Any + Send + Sync>,
-    ) -> Result<Stream> {
+    ) -> Result<Stream, Refused<Box<dyn Any + Send + Sync>>> {
         if raw.is_null() {
-            return Err(wrong_vendor("adopt_stream", "null stream", Vendor::Host));
+            let error = wrong_vendor("adopt_stream", "null stream", Vendor::Host);
+            return Err(Refused::new(error, keep_alive));
         }
         // SAFETY: the caller vouches that `raw` is a live host stream's handle.
         Ok(Stream(StreamKind::Host(unsafe { HostStream::adopt(raw, keep_alive) })))

@@ -123,7 +123,7 @@ impl Driver {
         const GLOBAL: u32 = 1;
         let mut address = 0;
         call!(self, "cuMemAllocManaged", (*mut u64, usize, u32), (&raw mut address, BYTES, GLOBAL))?;
-        self.sample("managed", address as usize, MemoryKind::Managed { ordinal: self.ordinal });
+        self.sample("managed", address as usize, MemoryKind::Managed { ordinal: Some(self.ordinal) });
         call!(self, "cuMemFree_v2", (u64), (address))
     }
 

@@ -47,7 +47,8 @@ fn words(pointer: *const u8, info: &PointerInfo) -> String {
         MemoryKind::Unregistered => "unregistered".into(),
         MemoryKind::PinnedHost => "pinned host".into(),
         MemoryKind::Device { ordinal } => format!("device {ordinal}"),
-        MemoryKind::Managed { ordinal } => format!("managed {ordinal}"),
+        MemoryKind::Managed { ordinal: Some(ordinal) } => format!("managed {ordinal}"),
+        MemoryKind::Managed { ordinal: None } => "managed".into(),
         MemoryKind::Unmapped => "unmapped".into(),
         other => format!("{other:?}"),
     };

@@ -222,7 +222,11 @@ impl Core {
         // SAFETY: every output is closed, so the lease's holder has the room alone.
         let attention = unsafe { this.room.with_call(|room| room.needs_attention(&this.source)) };
         let attention = attention || this.has_readers();
-        let next = |word: Word| ended(word).with_phase(Phase::Idle).with_attention(attention);
+        // A reader that went meanwhile has set the mark.
+        let next = |word: Word| {
+            let attention = attention || word.needs_attention();
+            ended(word).with_phase(Phase::Idle).with_attention(attention)
+        };
         // SAFETY: the lease's holder is an owner, and gives that up.
         unsafe { Self::change(core, next) };
     }

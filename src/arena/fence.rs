@@ -134,6 +134,8 @@ impl Core {
         if !self.source.is_shared_with_device() {
             return Err(Error::Device { operation, ordinal: self.source.ordinal });
         }
+        // A forked child shares such pages with the device, and has nobody to ask.
+        self.source.backend.check()?;
         // SAFETY: the caller is an owner.
         let Some(stream) = (unsafe { self.source.stream() }) else { return Ok(()) };
         let mut state = self.fence.state();

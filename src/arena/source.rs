@@ -4,7 +4,7 @@ use crate::arena::options::ArenaOptions;
 use crate::arena::{ArenaDescription, Residency};
 use crate::backend::{AnyBackend, Backend, Placement, Stream, Vendor};
 use crate::error::{Error, Result};
-use crate::executor::Executor;
+use crate::executor::{Executor, Identity};
 use crate::sync::UnsafeCell;
 
 /// What an arena's parts need to know of its memory.
@@ -14,8 +14,8 @@ pub(crate) struct Source {
     pub(crate) ordinal: u32,
     pub(crate) placement: Placement,
     pub(crate) options: ArenaOptions,
-    /// Which executor the arena serves; zero for every one of the host.
-    identity: usize,
+    /// Which executor the arena serves; none for every one of the host.
+    identity: Option<Identity>,
     executor: UnsafeCell<Option<Executor>>,
 }
 
@@ -26,7 +26,7 @@ impl Source {
     /// Host pages, for every host executor.
     pub(crate) fn host(backend: AnyBackend, options: ArenaOptions) -> Self {
         let executor = UnsafeCell::new(None);
-        Self { backend, ordinal: 0, placement: Placement::Host, options, identity: 0, executor }
+        Self { backend, ordinal: 0, placement: Placement::Host, options, identity: None, executor }
     }
 
     /// Memory of an executor's device, which it alone uses.
@@ -36,7 +36,7 @@ impl Source {
             ordinal: executor.ordinal(),
             placement,
             options,
-            identity: executor.identity(),
+            identity: Some(executor.identity()),
             executor: UnsafeCell::new(Some(executor.clone())),
         }
     }
@@ -105,10 +105,9 @@ impl Source {
     /// Whether the arena serves an executor: host pages serve every host executor, a device's memory its own.
     #[inline]
     pub(crate) fn check_executor(&self, operation: &'static str, executor: &Executor) -> Result<()> {
-        let serves = if self.identity == 0 {
-            executor.vendor() == Vendor::Host
-        } else {
-            self.identity == executor.identity()
+        let serves = match self.identity {
+            None => executor.vendor() == Vendor::Host,
+            Some(identity) => identity == executor.identity(),
         };
         if serves {
             return Ok(());
@@ -125,13 +124,13 @@ impl Source {
     /// Whether host access has to wait for the device's work: both reach the same bytes.
     #[inline]
     pub(crate) fn is_shared_with_device(&self) -> bool {
-        self.identity != 0 && self.placement == Placement::HostCoherent
+        self.identity.is_some() && self.placement == Placement::HostCoherent
     }
 
     /// Whether a device reaches the memory.
     #[inline]
     pub(crate) fn is_on_device(&self) -> bool {
-        self.identity != 0
+        self.identity.is_some()
     }
 
     pub(crate) fn describe(&self) -> ArenaDescription {

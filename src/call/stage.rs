@@ -148,16 +148,9 @@ impl Call {
         if info.kind == MemoryKind::Unmapped {
             return Err(Error::Unmapped { operation: "stage" });
         }
-        let reaches = match (self.executor(), info.kind) {
-            (None, _) => info.is_host_accessible(),
-            (Some(executor), MemoryKind::Device { ordinal }) => {
-                info.vendor == Some(executor.vendor()) && ordinal == executor.ordinal()
-            }
-            (Some(executor), MemoryKind::PinnedHost | MemoryKind::Managed { .. }) => {
-                info.vendor == Some(executor.vendor())
-            }
-            // Where each page faults, kernels that read it twice would pay twice.
-            (Some(executor), _) => executor.device()?.shares_page_tables,
+        let reaches = match self.executor() {
+            None => info.is_host_accessible(),
+            Some(executor) => executor.reaches(pointer, info)?,
         };
         if reaches {
             return Ok(pointer);
@@ -212,6 +205,10 @@ impl Call {
                 // memory when it returns, and what some other vendor's driver has pinned is pageable to it.
                 unsafe { self.core().source.backend.transfer(Some(stream), range) }?;
                 room.note_queued();
+                // Where a device reaches pageable memory, its driver need not have read it by now.
+                if info.is_device_accessible && info.kind == MemoryKind::Unregistered {
+                    self.core().source.backend.synchronize(stream)?;
+                }
             }
             // SAFETY: as above.
             (None, Some(vendor)) => unsafe { to_the_host(vendor, info, range) }?,

@@ -13,8 +13,33 @@ use super::Executor;
 #[cfg(feature = "cuda")]
 use crate::backend::StreamKind;
 use crate::error::Result;
+#[cfg(feature = "cuda")]
+use crate::pointer::MemoryKind;
+use crate::pointer::PointerInfo;
 
 impl Executor {
+    /// Whether kernels here reach memory where it is, without a fault for each page.
+    pub(crate) fn reaches(&self, pointer: *const u8, info: &PointerInfo) -> Result<bool> {
+        #[cfg(feature = "cuda")]
+        if let StreamKind::Gpu(stream) = &self.as_stream().0 {
+            let device = stream.device();
+            let is_of_vendor = info.vendor == Some(self.vendor());
+            return match info.kind {
+                // Memory of no context is mapped on the device for all of them.
+                MemoryKind::Device { ordinal } => Ok(is_of_vendor
+                    && ordinal == self.ordinal()
+                    && (info.context == 0 || info.context == device.context().addr())),
+                MemoryKind::Managed { .. } => Ok(is_of_vendor),
+                MemoryKind::PinnedHost => Ok(is_of_vendor && device.shares_address(pointer)?),
+                // Where each page faults, kernels that read it twice would pay twice.
+                MemoryKind::Unregistered => Ok(device.info.shares_page_tables),
+                MemoryKind::Unmapped => Ok(false),
+            };
+        }
+        let _ = pointer;
+        Ok(info.is_host_accessible())
+    }
+
     /// The context that the executor works in.
     #[cfg(feature = "cudarc")]
     pub(crate) fn context(&self) -> Option<*mut std::ffi::c_void> {
@@ -64,7 +89,7 @@ impl Executor {
     pub fn with_current<R>(&self, work: impl FnOnce() -> R) -> Result<R> {
         #[cfg(feature = "cuda")]
         if let StreamKind::Gpu(stream) = &self.as_stream().0 {
-            let _current = stream.device().enter("with_current")?;
+            let _current = stream.device().enter_for_others("with_current")?;
             return Ok(work());
         }
         Ok(work())

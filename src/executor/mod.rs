@@ -12,12 +12,12 @@ pub use self::deferred::Deferred;
 #[cfg(feature = "cuda")]
 pub use self::gpu::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};
 use crate::arena::Arena;
-use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, Vendor, available};
+use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, StreamKind, Vendor, available};
 use crate::call::Call;
 use crate::error::{Error, Refused, Result};
 
 /// Where calls compute: the host, or one device of one vendor together with one stream. Cheap to clone; two clones
-/// are the same executor, and equal.
+/// are the same executor, and equal, and so are two that adopted the same stream of a device.
 ///
 /// A device is used in its primary context, or in that of an adopted stream, which is current around each of the
 /// driver's calls and no longer. A primary context that was used once lives as long as the process. The library is
@@ -45,9 +45,12 @@ struct Inner {
     ordinal: u32,
 }
 
+/// See [`Executor::identity`].
+pub(crate) type Identity = (usize, usize);
+
 impl PartialEq for Executor {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        self.identity() == other.identity()
     }
 }
 
@@ -123,7 +126,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongVendor`] for null and for a default stream's handle; what the driver says of the stream.
+    /// [`Error::WrongVendor`] for null and for a default stream's handle; what the driver says of the stream. `keep_alive`
+    /// comes back with it.
     ///
     /// # Safety
     ///
@@ -132,7 +136,7 @@ impl Executor {
         backend: AnyBackend,
         stream: *mut c_void,
         keep_alive: Box<dyn Any + Send + Sync>,
-    ) -> Result<Self> {
+    ) -> Result<Self, Refused<Box<dyn Any + Send + Sync>>> {
         // SAFETY: the caller's promise is the same.
         let stream = unsafe { backend.adopt_stream(stream, keep_alive) }?;
         Ok(Self::of_stream(backend, stream))
@@ -151,9 +155,13 @@ impl Executor {
         &self.0.stream
     }
 
-    /// A number that no other executor has at the same time.
-    pub(crate) fn identity(&self) -> usize {
-        Arc::as_ptr(&self.0).addr()
+    /// What no other executor has at the same time: its stream, however often that was adopted.
+    pub(crate) fn identity(&self) -> Identity {
+        match &self.0.stream.0 {
+            StreamKind::Host(_) => (0, Arc::as_ptr(&self.0).addr()),
+            #[cfg(feature = "cuda")]
+            StreamKind::Gpu(stream) => stream.identity(),
+        }
     }
 
     /// The device's number as its driver counts it; 0 for the host.

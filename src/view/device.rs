@@ -14,8 +14,9 @@ impl<T: Pod> View<T> {
     /// host. No call can begin until the guard is dropped; the next call's own work then waits for what the reader has
     /// queued by that time.
     ///
-    /// Not while either stream is being captured: the order between two streams would be the graph's, and forgotten by
-    /// the arena.
+    /// Not on another stream while either is being captured: the order between two streams would be the graph's, and
+    /// forgotten by the arena. On the arena's own stream it may be captured work that reads, and then the guard is to be
+    /// kept as long as the graph.
     ///
     /// # Errors
     ///

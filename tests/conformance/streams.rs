@@ -152,7 +152,7 @@ pub(crate) fn dropping_a_stream_waits_for_its_work(subject: &Subject) {
 pub(crate) fn an_adopted_stream_is_the_same_queue(subject: &Subject) {
     // SAFETY: null is refused, not used.
     let refused = unsafe { subject.backend.adopt_stream(std::ptr::null_mut(), Box::new(())) };
-    assert!(matches!(refused, Err(Error::WrongVendor { .. })));
+    assert!(matches!(refused.unwrap_err().error, Error::WrongVendor { .. }));
     let owner = Arc::new(stream(subject));
     let raw = subject.backend.raw_stream(&owner).unwrap();
     // SAFETY: the stream lives as long as the keep-alive.

@@ -194,3 +194,45 @@ fn a_wait_for_a_deferred_call_is_refused_and_the_capture_goes_on() {
         soon.wait().unwrap();
     }
 }
+
+#[cfg(feature = "cudarc")]
+#[test]
+fn a_default_stream_is_as_good_as_captured_while_a_stream_that_it_waits_for_is() {
+    let Some(_turn) = turn() else { return };
+    let home = Executor::cuda(0).unwrap();
+    let done = std::thread::spawn(move || {
+        let context = cudarc::driver::CudaContext::new(0).unwrap();
+        let lab = Lab::on(Executor::from_cudarc(&context.default_stream()).unwrap());
+        let arena = steady(&lab, Placement::Device);
+        let view = lab.filled(&arena, LEN, 3);
+        // It has no graph of its own.
+        let refused = lab.executor.capture(&arena, |_| Ok(())).map(drop);
+        assert!(refused.is_err(), "{refused:?}");
+        let view = if view.is_current() { view } else { lab.filled(&arena, LEN, 3) };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: the driver writes one handle; the default stream and this one wait for each other.
+        driver::ok(home.with_current(|| unsafe { driver::stream_create(&raw mut handle, 0) }).unwrap());
+        let blocking = RawStream::of(&home, handle);
+        for mode in MODES {
+            let (outcomes, graph) = blocking.capture(mode, || {
+                let grown = lab.executor.begin(&arena).and_then(|call| {
+                    let grown = call.output::<u8>(1 << 20).map(drop);
+                    call.finish()?;
+                    grown
+                });
+                [lab.executor.synchronize(), view.to_vec().map(drop), grown, arena.trim().map(drop)]
+            });
+            for outcome in outcomes {
+                let is_refused = matches!(outcome, Err(Error::Capturing { .. } | Error::Stale { .. }));
+                assert!(is_refused, "mode {mode}: {outcome:?}");
+            }
+            assert!(!graph.is_null(), "mode {mode}: the capture was spoilt");
+            // SAFETY: the graph is this one's alone.
+            driver::ok(unsafe { driver::graph_destroy(graph) });
+        }
+        assert_eq!(lab.filled(&arena, LEN, 4).to_vec().unwrap(), counting(4, LEN));
+    });
+    if let Err(panic) = done.join() {
+        std::panic::resume_unwind(panic);
+    }
+}

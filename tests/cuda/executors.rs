@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use device_arena::backend::Vendor;
-use device_arena::{Arena, Error, Executor, MemoryKind, Status};
+use device_arena::{Arena, Error, Executor, MemoryKind, Refused, Status};
 
 use crate::driver::{self, Handle, Pushed};
 use crate::lab::{Lab, counting};
@@ -283,11 +283,11 @@ fn a_kernel_is_refused_in_another_context_than_it_was_loaded_for() {
     let mut output = call.output::<u32>(4).unwrap();
     let foreign = lab.with_executor(adopted.lab.executor.clone());
     let refused = foreign.try_fill(output.device_ptr().unwrap(), 4, 1).unwrap_err();
-    assert!(matches!(refused, Error::WrongVendor { operation: "launch", .. }), "{refused}");
+    assert!(matches!(refused, Error::Option { option: "kernel", .. }), "{refused}");
 }
 
 #[test]
-fn default_streams_are_refused_and_their_keep_alive_is_dropped() {
+fn default_streams_are_refused_and_their_keep_alive_comes_back() {
     let Some(turn) = turn() else { return };
     for handle in 0..3usize {
         let kept = Arc::new(());
@@ -295,9 +295,11 @@ fn default_streams_are_refused_and_their_keep_alive_is_dropped() {
         // SAFETY: the handles are default streams', which live as long as the process.
         let refused =
             unsafe { Executor::adopt(turn.backend(), std::ptr::without_provenance_mut(handle), keep_alive) };
-        let error = refused.unwrap_err();
+        let Refused { error, value } = refused.unwrap_err();
         assert!(matches!(error, Error::WrongVendor { operation: "adopt_stream", .. }), "{error}");
         assert_eq!(error.status(), Status::InvalidArgument);
+        assert_eq!(Arc::strong_count(&kept), 2, "it comes back");
+        drop(value);
         assert_eq!(Arc::strong_count(&kept), 1);
     }
 }

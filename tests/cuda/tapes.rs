@@ -20,7 +20,7 @@ fn bytes_may_be_anywhere_and_the_tape_says_where() {
     let buffers = [
         (Memory::device(&executor, 64), MemoryKind::Device { ordinal: 0 }),
         (Memory::pool(&executor, 64), MemoryKind::Device { ordinal: 0 }),
-        (Memory::managed(&executor, 64), MemoryKind::Managed { ordinal: 0 }),
+        (Memory::managed(&executor, 64), MemoryKind::Managed { ordinal: Some(0) }),
         (Memory::pinned(&executor, 64), MemoryKind::PinnedHost),
     ];
     for (memory, kind) in &buffers {

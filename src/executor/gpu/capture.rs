@@ -57,6 +57,10 @@ impl Executor {
                 reason: "this executor is the host, which has no graphs",
             });
         };
+        if stream.driver().table().stream_is_capturing.is_none() {
+            let detail = "the driver lacks cuStreamIsCapturing, without which captures can't be told".into();
+            return Err(Error::Unavailable { vendor: self.vendor(), detail });
+        }
         if arena.scrub() != Scrub::Never {
             return Err(Error::Option {
                 option: "scrub",

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::super::Executor;
-use crate::backend::{StreamKind, Vendor};
+use crate::backend::StreamKind;
 use crate::backends::gpu::{self, Device, Module, Shape};
 use crate::error::{Error, Result};
 
@@ -29,7 +29,8 @@ pub struct LaunchShape {
 }
 
 impl LaunchShape {
-    /// As many blocks of `block` threads as `threads` fill; one at least.
+    /// As many blocks of `block` threads as `threads` fill: one at least, and 2^31 - 1 at most, which is what devices have.
+    /// A kernel that may get more threads' work than that goes on in steps of the grid.
     #[must_use]
     pub fn linear(threads: u64, block: u32) -> Self {
         let blocks = threads.div_ceil(u64::from(block.max(1))).clamp(1, i32::MAX as u64);
@@ -85,14 +86,14 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`Error::WrongVendor`] for a kernel that was loaded for another device or context; [`Error::Driver`] for a shape
+    /// [`Error::Option`] for a kernel that was loaded for another device or context; [`Error::Driver`] for a shape
     /// that the device does not have. Nothing is queued then. An error of the kernel itself surfaces at the first wait.
     ///
     /// # Safety
     ///
     /// The arguments are as many, and of the types, that the kernel declares. The kernel reads and writes only what the
     /// caller may: device pointers of outputs of the running call, and of guards and staged tapes that are kept until
-    /// the work has passed or the call has ended.
+    /// the work has passed or the call has ended; within a capture, until the graph is gone.
     pub unsafe fn launch(
         &self,
         kernel: &Kernel,
@@ -101,7 +102,10 @@ impl Executor {
     ) -> Result<()> {
         let StreamKind::Gpu(stream) = &self.as_stream().0 else { return Err(no_kernels()) };
         if !kernel.kernel.is_on(stream.device()) {
-            return Err(crate::backend::wrong_vendor("launch", "kernel", Vendor::Cuda));
+            return Err(Error::Option {
+                option: "kernel",
+                reason: "it was loaded for another device or context",
+            });
         }
         debug_assert!(kernel.device.context() == stream.device().context());
         let LaunchShape { grid, block, shared_bytes } = shape;
@@ -117,6 +121,12 @@ impl Executor {
 pub trait LaunchArguments {
     /// Gives `launch` a pointer to each value. The values stay where they are until it returns.
     fn with_pointers<R>(self, launch: impl FnOnce(&mut [*mut c_void]) -> R) -> R;
+}
+
+impl LaunchArguments for () {
+    fn with_pointers<R>(self, launch: impl FnOnce(&mut [*mut c_void]) -> R) -> R {
+        launch(&mut [])
+    }
 }
 
 impl LaunchArguments for &mut [*mut c_void] {
