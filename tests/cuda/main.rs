@@ -18,6 +18,7 @@ mod deferred;
 mod driver;
 mod drops;
 mod executors;
+mod failing;
 mod faults;
 mod guards;
 mod hazards;
