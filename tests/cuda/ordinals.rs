@@ -165,7 +165,7 @@ fn an_arena_serves_its_own_ordinal_alone() {
     // Kernels are of a context.
     let foreign = lab.with_executor(other.executor.clone());
     let place = std::ptr::without_provenance_mut(64);
-    assert!(matches!(foreign.try_fill(place, 1, 1), Err(Error::WrongVendor { .. })));
+    assert!(matches!(foreign.try_fill(place, 1, 1), Err(Error::Option { option: "kernel", .. })));
 }
 
 #[test]
