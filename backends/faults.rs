@@ -232,9 +232,10 @@ impl Backend for Faults {
 
     unsafe fn free(&self, stream: Option<&Stream>, block: Block) -> Result<(), Refused<Block>> {
         match self.meet(Operation::Free) {
-            // SAFETY: the caller's promise is the same.
             Ok(()) => {
-                unsafe { self.inner.free(stream, block) }.inspect(|()| self.plan.plan().live_blocks -= 1)
+                // SAFETY: the caller's promise is the same.
+                let freed = unsafe { self.inner.free(stream, block) };
+                freed.inspect(|()| self.plan.plan().live_blocks -= 1)
             }
             Err(error) => Err(Refused { error, value: block }),
         }

@@ -18,9 +18,11 @@ use std::time::Duration;
 use enum_dispatch::enum_dispatch;
 
 #[cfg(feature = "cuda")]
-pub use crate::backends::cuda::Cuda;
+pub use crate::backends::cuda::{Cuda, CudaDriver};
 #[cfg(device_arena_faults)]
 pub use crate::backends::faults::{FaultPlan, Faults, Operation};
+#[cfg(feature = "cuda")]
+pub use crate::backends::gpu::Gpu;
 pub use crate::backends::host::Host;
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
