@@ -225,14 +225,23 @@ fn call() -> impl Strategy<Value = Vec<Op>> {
 /// What one arena's call has made goes to another's, behind deferred work perhaps, and the first begins anew.
 fn moved() -> impl Strategy<Value = Vec<Op>> {
     let deferred =
-        (pick(), pick(), deferral()).prop_map(|(arena, executor, work)| Op::Defer { arena, executor, work });
+        (pick(), 0..7u8, deferral()).prop_map(|(arena, executor, work)| Op::Defer { arena, executor, work });
     let copy = (pick(), any::<u8>()).prop_map(|(call, view)| Op::Copy { call, view, fits: true });
     let held = (any::<u8>(), 0..10u8).prop_map(|(view, over)| Op::Guard { view, over });
-    (call(), vec(deferred, 0..2), vec(held, 0..2), begin(), vec(copy, 1..3), publish(), finish(), call())
-        .prop_map(|(first, deferred, held, begin, copies, publish, finish, again)| {
-            [first, deferred, held, vec![begin], copies, vec![publish.clone(), publish, finish], again]
-                .concat()
-        })
+    let filled = || {
+        (pick(), of(), len()).prop_map(|(call, of, len)| Op::Output { call, of, len, room: Room::FromSlice })
+    };
+    let between = (vec(deferred, 0..3), vec(held, 0..2), begin(), vec(copy, 1..3), publish(), finish())
+        .prop_map(|(deferred, held, begin, copies, publish, finish)| {
+            [deferred, held, vec![begin], copies, vec![publish.clone(), publish, finish]].concat()
+        });
+    (pick(), filled(), between, vec(filled(), 1..3)).prop_map(|(arena, filled, between, again)| {
+        let begin = Op::Begin { arena, how: Begin::Arena };
+        let publish = Op::Publish { open: 0, elsewhere: false };
+        let finish = Op::Finish { call: 0, elsewhere: false };
+        let first = vec![begin.clone(), filled, publish.clone(), finish.clone()];
+        [first, between, vec![begin], again, vec![publish, finish]].concat()
+    })
 }
 
 /// Operations that work on what the phrase before has made, more likely than not.

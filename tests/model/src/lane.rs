@@ -1,7 +1,7 @@
 //! The stream of a device's executor, used beside it: what a program's own kernels would do, and what holds them up.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use device_arena::Result;
@@ -19,7 +19,23 @@ pub(crate) struct Lane {
     stream: Arc<Stream>,
 }
 
+/// The way to a stream that others keep alive, as long as they do.
+pub(crate) struct Faint {
+    backend: AnyBackend,
+    stream: Weak<Stream>,
+}
+
+impl Faint {
+    pub(crate) fn lane(&self) -> Option<Lane> {
+        Some(Lane { backend: self.backend.clone(), stream: self.stream.upgrade()? })
+    }
+}
+
 impl Lane {
+    pub(crate) fn faint(&self) -> Faint {
+        Faint { backend: self.backend.clone(), stream: Arc::downgrade(&self.stream) }
+    }
+
     pub(crate) fn new(backend: AnyBackend, stream: Arc<Stream>) -> Self {
         Self { backend, stream }
     }

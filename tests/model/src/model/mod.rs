@@ -166,6 +166,18 @@ impl Model {
         }
     }
 
+    /// A reader of an arena is gone whose work is in another queue: the arena's own waits for it from the next begin on, or
+    /// at once where the host reaches the bytes too.
+    pub(crate) fn leave_reader(&mut self, at: usize, reader: usize) {
+        let Some(last) = self.works.last_of(reader) else { return };
+        match self.arenas[at].home {
+            Home::Coherent { executor } => {
+                self.works.push(executor, Task::Wait { on: last }, None);
+            }
+            _ => self.arenas[at].readers_left.push(last),
+        }
+    }
+
     /// An arena's own queue waits for the readers that other queues have had.
     pub(crate) fn order_after_readers(&mut self, at: usize) {
         let left = std::mem::take(&mut self.arenas[at].readers_left);
@@ -259,6 +271,12 @@ impl Model {
             _ if arena.readers + readers > MAX_READERS => Err(Answer::TooManyReaders { limit: MAX_READERS }),
             Phase::Idle | Phase::Ended => Ok(()),
         }
+    }
+
+    /// Whether views of a call can't be read now, whoever asks.
+    pub(crate) fn must_not_be_read(&self, call: usize) -> bool {
+        let phase = self.arenas[self.calls[call].arena].phase;
+        self.stale(call).is_some() || matches!(phase, Phase::Running | Phase::Deferred)
     }
 
     /// Counts readers.

@@ -48,6 +48,8 @@ pub(crate) struct Need {
     /// The part of it that open scratch scopes have.
     pub(crate) scratch: u64,
     pub(crate) high_water: u64,
+    /// The most that the running call had at once.
+    peak: u64,
     /// Nothing but outputs of a fixed length and scratch was opened since the begin: `used` is exact.
     pub(crate) exact: bool,
     /// So it was for every call since the last trim: the high-water mark is exact.
@@ -73,6 +75,7 @@ impl Default for Need {
             used: 0,
             scratch: 0,
             high_water: 0,
+            peak: 0,
             exact: true,
             exact_mark: true,
             change: Change::None,
@@ -115,6 +118,7 @@ impl Need {
         self.touched |= room != 0;
         self.used += room as u64;
         self.high_water = self.high_water.max(self.used);
+        self.peak = self.peak.max(self.used);
         self.change(Change::Took { asked: room });
     }
 
@@ -137,7 +141,7 @@ impl Need {
     }
 
     pub(crate) fn begin(&mut self) {
-        (self.used, self.scratch, self.exact, self.touched) = (0, 0, true, false);
+        (self.used, self.peak, self.scratch, self.exact, self.touched) = (0, 0, 0, true, false);
         self.assured = std::mem::take(&mut self.wanted);
         self.change(Change::Began);
     }
@@ -190,7 +194,8 @@ impl Need {
 
     /// Whether the promises alone say that there is room for `asked` bytes.
     fn surely_fits(&self, asked: usize) -> bool {
-        self.exact && self.used + asked as u64 <= self.granted.max(self.assured)
+        // Where the call has had more than that, scratch has left room in blocks that it does not come back to.
+        self.exact && self.peak.max(self.used + asked as u64) <= self.granted.max(self.assured)
     }
 
     /// The request that a refusal for `asked` bytes names.

@@ -6,6 +6,7 @@ use device_arena::{Arena, ArenaDescription, ArenaOptions, Error, Growth, Placeme
 
 use super::real::on_thread;
 use super::{Checked, Runner};
+use crate::lane::Lane;
 use crate::model::{self, Answer, Change, Home, Need, Phase, Settings};
 use crate::program::{self, Align, Begin, First, Limit, Options, Place};
 use crate::subject::Seat;
@@ -81,6 +82,7 @@ impl Runner<'_> {
         let (name, ordinal) = (self.subject.name(), executor.ordinal());
         self.say(format_args!("executor{} = {name}, ordinal {ordinal}", self.executors.len()));
         self.executors.push(Some(executor));
+        self.faint.push(lane.as_ref().map(Lane::faint));
         self.lanes.push(lane);
         self.model.executors.push(true);
         self.model.works.add_executor();

@@ -18,9 +18,6 @@ impl Runner<'_> {
         };
         let model = self.model.views[at].clone();
         let (to, from) = (self.model.home_of(id), self.model.home_of(model.call));
-        if !self.sharing && matches!(to, Home::Coherent { .. }) && from != Home::Host {
-            return Ok(());
-        }
         let Some(real) = self.views[at].clone() else { return Err(format!("view{at} is lost")) };
         let len = real.len() + usize::from(!fits);
         let Some(open) = self.open_output(id, model.of, len, Room::Plain, chain)? else { return Ok(()) };
@@ -61,9 +58,7 @@ impl Runner<'_> {
             && own != reader
         {
             self.model.order_after_queue(reader, own);
-            if let Some(last) = self.model.works.last_of(reader) {
-                self.model.arena_of(model.call).readers_left.push(last);
-            }
+            self.model.leave_reader(self.model.calls[model.call].arena, reader);
             self.report.meet("copy to another executor");
         }
         if let Kind::Fixed { bytes } = &mut self.model.opens[open].kind {

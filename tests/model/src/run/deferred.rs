@@ -28,6 +28,7 @@ impl Runner<'_> {
         self.before_gate(executor)?;
         let serves = self.model.serves(at, executor);
         if serves.is_ok() && self.model.arenas[at].holder().is_none() {
+            self.begin_may_share(at);
             self.quiesce(at)?;
         }
         if serves.is_ok() && self.model.arenas[at].holder().is_none() {
@@ -50,7 +51,8 @@ impl Runner<'_> {
         };
         // Where the limit may have blocks given back, no gate of its own may be ahead of that.
         let limited = lane.is_some() && self.model.arenas[at].settings.byte_limit != usize::MAX;
-        let gate_first = !early && !limited;
+        // And none ahead of host access to pages of which a device may have had work: the arena asks the stream.
+        let gate_first = !early && !limited && self.model.arenas[at].device_work.is_none();
         let body = Body {
             gate_first,
             steps: steps.clone(),

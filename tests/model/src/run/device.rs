@@ -149,9 +149,7 @@ impl Runner<'_> {
             self.shared_with(call, reader);
         }
         let Some(reader) = reader.filter(|reader| own != Some(*reader)) else { return };
-        if let Some(last) = self.model.works.last_of(reader) {
-            self.model.arenas[at].readers_left.push(last);
-        }
+        self.model.leave_reader(at, reader);
     }
 
     /// Whether a guard of this view is to be a device's, and whose.

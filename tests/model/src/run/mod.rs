@@ -26,7 +26,7 @@ use self::answers::{answer, holder_of, word};
 use self::handles::RealWork;
 use self::real::{AnyOpen, AnyView, Held};
 use self::scopes::{Chain, Outside};
-use crate::lane::Lane;
+use crate::lane::{Faint, Lane};
 use crate::model::{self, Answer, Model, Phase, Seen};
 use crate::program::{Op, Program};
 use crate::subject::Subject;
@@ -111,6 +111,8 @@ pub(crate) struct Runner<'s> {
     executors: Vec<Option<Executor>>,
     /// Beside the executors of a device.
     lanes: Vec<Option<Lane>>,
+    /// Where an arena keeps an executor's stream whose handle is gone.
+    faint: Vec<Option<Faint>>,
     arenas: Vec<Option<Arena>>,
     calls: Vec<Option<Call>>,
     opens: Vec<Option<Box<dyn AnyOpen>>>,
@@ -120,8 +122,6 @@ pub(crate) struct Runner<'s> {
     trace: Vec<String>,
     /// The trace is printed as it comes: for a program that hangs, or takes the process with it.
     loud: bool,
-    /// Devices work on host-coherent pages as well.
-    sharing: bool,
     depth: usize,
     token: u64,
     report: Report,
@@ -135,6 +135,7 @@ impl<'s> Runner<'s> {
             model: Model { on_device: subject.is_device(), ..Model::default() },
             executors: Vec::new(),
             lanes: Vec::new(),
+            faint: Vec::new(),
             arenas: Vec::new(),
             calls: Vec::new(),
             opens: Vec::new(),
@@ -142,7 +143,6 @@ impl<'s> Runner<'s> {
             tapes: Vec::new(),
             exports: Vec::new(),
             trace: Vec::new(),
-            sharing: std::env::var_os("DEVICE_ARENA_SHARING").is_some(),
             loud: std::env::var_os("DEVICE_ARENA_TRACE").is_some(),
             depth: 0,
             token: 0,

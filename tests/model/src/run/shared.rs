@@ -6,13 +6,14 @@
 use device_arena::Error;
 
 use super::{Checked, Runner};
+use crate::lane::Faint;
 use crate::model::{Answer, DeviceWork, Home, View};
 
 impl Runner<'_> {
     /// Notes work that the queue of an executor has on bytes of a call, where the host reaches them too.
     pub(super) fn shared_with(&mut self, call: usize, executor: usize) {
         let at = self.model.calls[call].arena;
-        if !self.sharing || !matches!(self.model.arenas[at].home, Home::Coherent { .. }) {
+        if !matches!(self.model.arenas[at].home, Home::Coherent { .. }) {
             return;
         }
         let last = self.model.works.last_of(executor);
@@ -20,6 +21,16 @@ impl Runner<'_> {
         work.call = Some(call);
         work.behind.extend(last);
         self.report.meet("device work on host-coherent memory");
+    }
+
+    /// A begin that has more to do than to count may leave work to the stream. The arena counts it so even where the host
+    /// has done all of it.
+    pub(super) fn begin_may_share(&mut self, at: usize) {
+        let arena = &mut self.model.arenas[at];
+        let slow = arena.settings.scrub.is_some() || arena.need.may_free_on_begin(&arena.settings);
+        if slow && matches!(arena.home, Home::Coherent { .. }) {
+            arena.device_work.get_or_insert_with(DeviceWork::default);
+        }
     }
 
     /// Whether a gate is closed ahead of work of a call before this one: the host has no room of this one then.
@@ -43,11 +54,25 @@ impl Runner<'_> {
         let all = self.model.works.all_of(executor);
         self.open(&all);
         self.pump()?;
-        if let Some(lane) = self.lane(Some(executor)) {
+        if let Some(lane) = self.faint[executor].as_ref().and_then(Faint::lane) {
             lane.synchronize().map_err(|error| error.to_string())?;
         }
-        self.model.arenas[at].device_work = None;
+        // The arena finds out when it next looks, by the stream: it is quiet, or else there may be other work by then.
+        if let Some(work) = &mut self.model.arenas[at].device_work {
+            work.behind.clear();
+        }
         Ok(())
+    }
+
+    /// Every other time, waits for a device's work before a view is read: whether it did.
+    pub(super) fn quiesce_for_read(&mut self, call: usize) -> Checked<bool> {
+        let at = self.model.calls[call].arena;
+        let waits = self.model.arenas[at].device_work.is_some() && self.token.is_multiple_of(2);
+        let pending = self.model.must_not_be_read(call);
+        if waits && !pending {
+            self.quiesce(at)?;
+        }
+        Ok(waits && !pending)
     }
 
     /// What the host is told that reads a view.
@@ -56,8 +81,12 @@ impl Runner<'_> {
         view: &View,
         expected: Result<(), Answer>,
         got: &Result<T, Error>,
+        is_quiet: bool,
     ) -> Result<(), Answer> {
         expected?;
+        if is_quiet {
+            return Ok(());
+        }
         let call = &self.model.calls[view.call];
         let Some(work) = &self.model.arenas[call.arena].device_work else { return Ok(()) };
         let pending = Answer::Pending { generation: call.generation };

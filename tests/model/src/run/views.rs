@@ -61,6 +61,7 @@ impl Runner<'_> {
     fn read_at(&mut self, at: usize, how: Read) -> Checked {
         let (view, model) = (self.real_view(at)?, self.model.views[at].clone());
         self.say(format_args!("view{at}.{how:?}"));
+        let is_quiet = how == Read::Guard && self.quiesce_for_read(model.call)?;
         let expected = match how {
             Read::CopyToWrongLength => self.model.check_current(model.call).and_then(|()| {
                 let (expected, actual) = (view.len(), view.len() + 1);
@@ -86,7 +87,8 @@ impl Runner<'_> {
             Read::CopyToWrongLength => view.copy_to(view.len() + 1).map(|bytes| (bytes, None)),
         };
         self.pump()?;
-        let expected = if how == Read::Guard { self.expect_shared(&model, expected, &got) } else { expected };
+        let expected =
+            if how == Read::Guard { self.expect_shared(&model, expected, &got, is_quiet) } else { expected };
         let Some((bytes, address)) = self.compare(expected, got)? else { return Ok(()) };
         self.report.meet("read");
         address.map_or(Ok(()), |address| check_address(&model, address))?;
@@ -112,8 +114,9 @@ impl Runner<'_> {
             None => {
                 let expected = self.check_host_read(model.call, 1);
                 self.say(format_args!("view{at}.read"));
+                let is_quiet = self.quiesce_for_read(model.call)?;
                 let got = view.read();
-                let expected = self.expect_shared(&model, expected, &got);
+                let expected = self.expect_shared(&model, expected, &got, is_quiet);
                 let guard = self.compare(expected, got)?;
                 if guard.is_some() {
                     self.model.hold(model.call, 1);
@@ -142,8 +145,9 @@ impl Runner<'_> {
             None => {
                 let expected = self.check_host_read(model.call, 1);
                 self.say(format_args!("export{} = view{at}.export", self.exports.len()));
+                let is_quiet = self.quiesce_for_read(model.call)?;
                 let got = view.export();
-                let expected = self.expect_shared(&model, expected, &got);
+                let expected = self.expect_shared(&model, expected, &got, is_quiet);
                 let export = self.compare(expected, got)?;
                 if export.is_some() {
                     self.model.hold(model.call, 1);

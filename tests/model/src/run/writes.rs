@@ -71,7 +71,7 @@ impl Runner<'_> {
     fn fill_shared(&mut self, at: usize, token: u64) -> Checked<bool> {
         let call = self.model.opens[at].call;
         let executor = self.model.home_of(call).executor();
-        let lane = self.lane(executor).cloned().filter(|_| self.sharing);
+        let lane = self.lane(executor).cloned();
         let (Some(executor), Some(lane)) = (executor, lane) else { return Ok(false) };
         let Some(real) = &mut self.opens[at] else { return Err(format!("output{at} is lost")) };
         let got = real.fill(&lane, token);
