@@ -87,6 +87,8 @@ struct Missing {
     error: Error,
     /// There is no library, or it finds no device: nothing that a user would have to mend.
     is_absent: bool,
+    /// A library that was opened stays open.
+    _library: Option<Library>,
 }
 
 static DRIVER: OnceLock<std::result::Result<CudaDriver, Missing>> = OnceLock::new();
@@ -172,11 +174,13 @@ impl Cuda {
 
 impl CudaDriver {
     fn load() -> std::result::Result<Self, Missing> {
-        let absent = |error| Missing { error, is_absent: true };
-        let failed = |error| Missing { error, is_absent: false };
-        let library = Library::open(&NAMES).map_err(absent)?;
-        let table = Table::load(&library).map_err(failed)?;
-        let own = OwnTable::load(&library).map_err(failed)?;
+        let missing = |error, is_absent, library| Missing { error, is_absent, _library: library };
+        let library = Library::open(&NAMES).map_err(|error| missing(error, true, None))?;
+        let tables = Table::load(&library).and_then(|table| Ok((table, OwnTable::load(&library)?)));
+        let (table, own) = match tables {
+            Ok(tables) => tables,
+            Err(error) => return Err(missing(error, false, Some(library))),
+        };
         watch_forks();
         // SAFETY: the driver takes no flags; calling it again does nothing.
         match unsafe { (own.init.call)(0) } {
@@ -197,7 +201,7 @@ impl CudaDriver {
                     }
                 };
                 let is_absent = matches!(error, Error::Unavailable { .. });
-                return Err(Missing { error, is_absent });
+                return Err(missing(error, is_absent, Some(library)));
             }
         }
         let mut version = 0;
@@ -218,12 +222,14 @@ impl CudaDriver {
             primaries,
             others: Mutex::default(),
         };
-        match driver.count().map_err(failed)? {
-            0 => Err(absent(Error::Unavailable {
-                vendor: Vendor::Cuda,
-                detail: format!("{} finds no device", driver.library.name),
-            })),
-            _ => Ok(driver),
+        match driver.count() {
+            Ok(0) => {
+                let detail = format!("{} finds no device", driver.library.name);
+                let error = Error::Unavailable { vendor: Vendor::Cuda, detail };
+                Err(missing(error, true, Some(driver.library)))
+            }
+            Ok(_) => Ok(driver),
+            Err(error) => Err(missing(error, false, Some(driver.library))),
         }
     }
 
