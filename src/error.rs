@@ -399,13 +399,10 @@ impl Error {
     /// Whether a driver has lost the device or the context: nothing that was queued there goes on.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device is lost"))]
     pub(crate) fn is_of_lost_device(&self) -> bool {
-        // The driver or the context has gone; failures of the hardware and of kernels, which break their context; unknown.
+        // The driver or the context has gone; failures of the hardware and of kernels, which break their context.
         matches!(
             self,
-            Self::Driver {
-                code: 4 | 46 | 201 | 214 | 220 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 999,
-                ..
-            }
+            Self::Driver { code: 4 | 46 | 201 | 214 | 220 | 700 | 702 | 709 | 710 | 714..=719 | 721, .. }
         )
     }
 

@@ -142,7 +142,7 @@ unsafe fn copy_long(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
     let launched = unsafe { launch(kernel, stream, tiles, threads, &mut arguments) };
     let outcome = launched.and_then(|()| {
         // Where no event says when the list is free again, the stream does.
-        list.event.record(stream).or_else(|_| stream.wait_for_borrowed())
+        list.event.record(stream).or_else(|_| stream.wait_for_borrowed(stream.queue("copy")?))
     });
     if outcome.is_ok() {
         stream.lists.lock().push(list);

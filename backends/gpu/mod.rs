@@ -237,9 +237,11 @@ impl<D: Driver> Backend for Gpu<D> {
     }
 
     unsafe fn transfer_and_wait(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
+        let stream = some_stream(self.vendor(), "transfer", stream)?;
+        let queueing = stream.queue_outside_captures("transfer")?;
         // SAFETY: the caller's promise is the same.
-        unsafe { self.transfer(stream, range) }?;
-        some_stream(self.vendor(), "transfer", stream)?.wait_for_borrowed()
+        unsafe { copies::transfer(stream, &queueing, range) }?;
+        stream.wait_for_borrowed(queueing)
     }
 
     unsafe fn rewind(

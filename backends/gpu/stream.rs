@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::ThreadId;
 
 use super::copies::Lists;
@@ -23,6 +23,8 @@ pub(crate) struct GpuStream {
     /// The thread that captures the stream's work through this crate. Whatever queues work holds this for reading, from
     /// its look at captures to the driver's call, so that no capture begins in between and takes the work.
     capturer: Arc<Capturer>,
+    /// An event that nobody waits for, kept for the next wait.
+    spare: Mutex<Option<GpuEvent>>,
     device: Arc<Device>,
     /// Whoever owns an adopted stream; none where it was made here.
     adopted: Option<KeepAlive>,
@@ -71,7 +73,7 @@ impl GpuStream {
             unsafe { call!(device.driver, stream_create(&raw mut raw, NON_BLOCKING)) }?;
         }
         let capturer = device.capturer(raw);
-        Ok(Self { raw, lists: Lists::default(), capturer, device, adopted: None })
+        Ok(Self { raw, lists: Lists::default(), capturer, spare: Mutex::default(), device, adopted: None })
     }
 
     /// # Safety
@@ -79,7 +81,7 @@ impl GpuStream {
     /// `raw` is a live stream of the device's context, and lives as long as `owner`.
     pub(super) unsafe fn adopt(raw: *mut c_void, device: Arc<Device>, owner: KeepAlive) -> Self {
         let capturer = device.capturer(raw);
-        Self { raw, lists: Lists::default(), capturer, device, adopted: Some(owner) }
+        Self { raw, lists: Lists::default(), capturer, spare: Mutex::default(), device, adopted: Some(owner) }
     }
 
     /// What tells the stream from every other that is alive: the context too, whose default stream has no handle.
@@ -100,26 +102,36 @@ impl GpuStream {
     }
 
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.refuse_capture("synchronize")?;
-        self.wait()
+        let queueing = self.queue_outside_captures("synchronize")?;
+        self.wait_behind(queueing)
     }
 
-    /// Waits without a look at captures, for work whose end somebody's memory depends on.
-    fn wait(&self) -> Result<()> {
-        let _current = self.device.enter("synchronize")?;
-        let _outside = OutsideCaptures::new(self.driver());
-        // SAFETY: the stream is alive.
-        unsafe { call!(self.driver(), stream_synchronize(self.raw)) }
+    /// Waits for all that is in the stream, by an event: a capture that begins meanwhile has nothing to say to that, while
+    /// it would be spoilt by a wait for the stream.
+    fn wait_behind(&self, queueing: Queueing<'_>) -> Result<()> {
+        let spare = self.spare_event().take();
+        let event = spare.map_or_else(|| GpuEvent::new(&self.device), Ok)?;
+        event.record(self)?;
+        drop(queueing);
+        event.wait(None)?;
+        *self.spare_event() = Some(event);
+        Ok(())
+    }
+
+    fn spare_event(&self) -> MutexGuard<'_, Option<GpuEvent>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for work that uses memory which is somebody else's when this returns. A wait that fails is tried again: a
     /// borrow must not end before the work does, unless the device is lost, which does no work any more.
-    pub(super) fn wait_for_borrowed(&self) -> Result<()> {
+    pub(super) fn wait_for_borrowed(&self, queueing: Queueing<'_>) -> Result<()> {
         const TRIES: usize = 3;
-        let mut outcome = self.wait();
+        let mut outcome = self.wait_behind(queueing);
         for _ in 1..TRIES {
             match &outcome {
-                Err(error) if !error.is_of_lost_device() => outcome = self.wait(),
+                Err(error) if !error.is_of_lost_device() => {
+                    outcome = self.queue("wait").and_then(|queueing| self.wait_behind(queueing));
+                }
                 _ => break,
             }
         }
@@ -163,7 +175,7 @@ impl GpuStream {
 
     /// Whether all work of the stream has passed.
     pub(crate) fn is_idle(&self) -> Result<bool> {
-        self.refuse_capture("query")?;
+        let _queueing = self.queue_outside_captures("query")?;
         let _current = self.device.enter("query")?;
         let _outside = OutsideCaptures::new(self.driver());
         let function = self.driver().table().stream_query;
@@ -200,7 +212,7 @@ impl GpuStream {
         let prepared = self
             .queue_outside_captures("enqueue")
             .and_then(|queueing| Ok((queueing, GpuEvent::new(&self.device)?)));
-        let (_queueing, event) = match prepared {
+        let (queueing, event) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return Err(Refused::new(error, work)),
         };
@@ -216,7 +228,7 @@ impl GpuStream {
         }
         if event.record(self).is_err() {
             // The event says that the work has passed, so it has to; a lost device does no more of it.
-            let _ = self.wait_for_borrowed();
+            let _ = self.wait_for_borrowed(queueing);
             event.give_up();
         }
         Ok(event)
@@ -235,10 +247,12 @@ impl Drop for GpuStream {
     fn drop(&mut self) {
         if is_in_host_work() {
             // The driver's thread can't ask the driver for anything: another one does it.
+            let spare = self.spare_event().take();
             let stream = Self {
                 raw: self.raw,
                 lists: std::mem::take(&mut self.lists),
                 capturer: Arc::clone(&self.capturer),
+                spare: Mutex::new(spare),
                 device: Arc::clone(&self.device),
                 adopted: self.adopted.take(),
             };

@@ -447,6 +447,14 @@ impl Hold {
         Ok(())
     }
 
+    /// Notes, where a device knows the room, that whatever it was given for is queued by now.
+    #[inline]
+    fn note_end_of_use(&self) {
+        if self.stamp.is_on_device() && self.core().source.is_shared_with_device() {
+            self.core().fence.take(self.generation());
+        }
+    }
+
     /// Moves bytes between room of the call and live memory of any kind, and is done with both when it returns.
     ///
     /// # Safety
@@ -466,6 +474,7 @@ impl Hold {
     #[inline]
     fn publish(self) -> (CoreRef, Stamp) {
         let this = ManuallyDrop::new(self);
+        this.note_end_of_use();
         #[cfg(loom)]
         this.core().shadow.write(this.opened);
         let last = this.core().counts.publish();
@@ -482,6 +491,7 @@ impl Hold {
 impl Drop for Hold {
     #[inline]
     fn drop(&mut self) {
+        self.note_end_of_use();
         #[cfg(loom)]
         self.core().shadow.write(self.opened);
         let last = self.core().counts.close_output();

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 
 use super::{Call, Output};
 use crate::backend::{AnyBackend, Backend, CopyRange, Vendor, available};
@@ -80,39 +79,47 @@ impl Call {
     /// As [`output`](Self::output); what [`classify_range`] says of the pointers;
     /// [`Error::Driver`].
     pub fn stage<'t>(&self, tape: &TapeView<'t>) -> Result<StagedTape<'t>> {
-        let mut copied_bytes = 0;
         let info = match tape.info() {
             Some(info) => info,
             // SAFETY: the tape's constructors had its memory lent for `'t`.
             None => unsafe { self.info_of(tape.as_ptr(), tape.byte_len()) }?,
         };
         // SAFETY: as above, `byte_len` bytes of it.
-        let bytes = unsafe {
-            self.bring(tape.as_ptr(), tape.byte_len(), &info, align_of::<u8>(), &mut copied_bytes)
-        }?;
-        let offsets = self.stage_offsets(tape.offsets(), &mut copied_bytes)?;
-        let (byte_len, len) = (tape.byte_len(), tape.len());
-        Ok(StagedTape { bytes, byte_len, offsets, len, copied_bytes, _tape: PhantomData })
+        let bytes = unsafe { self.bring(tape.as_ptr(), tape.byte_len(), &info, align_of::<u8>()) }?;
+        let offsets = match self.stage_offsets(tape.offsets()) {
+            Ok(offsets) => offsets,
+            Err(error) => {
+                bytes.room.into_iter().for_each(|room| self.give_back(room));
+                return Err(error);
+            }
+        };
+        let copied = |brought: &Brought| brought.room.as_ref().map_or(0, Output::len);
+        Ok(StagedTape {
+            bytes: bytes.address,
+            byte_len: tape.byte_len(),
+            offsets: offsets.address.cast(),
+            len: tape.len(),
+            copied_bytes: copied(&bytes) + copied(&offsets),
+            _tape: PhantomData,
+        })
+        // The rooms stay taken until the arena is rewound.
     }
 
-    fn stage_offsets(&self, offsets: Offsets<'_>, copied_bytes: &mut usize) -> Result<*const u64> {
+    fn stage_offsets(&self, offsets: Offsets<'_>) -> Result<Brought> {
         let words = offsets.as_words();
         let bytes: &[u8] = bytemuck::cast_slice(&words);
-        let info = match words {
-            // SAFETY: the offsets are the tape's, live and not written.
-            Cow::Borrowed(_) => unsafe { self.info_of(bytes.as_ptr(), bytes.len()) }?,
-            Cow::Owned(_) => PointerInfo::UNREGISTERED,
-        };
-        let is_temporary = matches!(words, Cow::Owned(_));
-        if is_temporary && !bytes.is_empty() {
+        match words {
             // SAFETY: the words are live until this returns.
-            let copied = unsafe { self.copy_in(bytes.as_ptr(), bytes.len(), &info, copied_bytes) }?;
-            return Ok(copied.as_ptr().cast_const().cast());
+            Cow::Owned(_) if !bytes.is_empty() => unsafe {
+                self.copy_in(bytes.as_ptr(), bytes.len(), &PointerInfo::UNREGISTERED)
+            },
+            _ => {
+                // SAFETY: the offsets are the tape's, live and not written.
+                let info = unsafe { self.info_of(bytes.as_ptr(), bytes.len()) }?;
+                // SAFETY: as above.
+                unsafe { self.bring(bytes.as_ptr(), bytes.len(), &info, align_of::<u64>()) }
+            }
         }
-        // SAFETY: as above.
-        let offsets =
-            unsafe { self.bring(bytes.as_ptr(), bytes.len(), &info, align_of::<u64>(), copied_bytes) }?;
-        Ok(offsets.cast())
     }
 
     /// What a span of host memory is to a device: pinned, perhaps.
@@ -140,10 +147,9 @@ impl Call {
         bytes: usize,
         info: &PointerInfo,
         align: usize,
-        copied_bytes: &mut usize,
-    ) -> Result<*const u8> {
+    ) -> Result<Brought> {
         if bytes == 0 {
-            return Ok(std::ptr::without_provenance(align));
+            return Ok(Brought { address: std::ptr::without_provenance(align), room: None });
         }
         if info.kind == MemoryKind::Unmapped {
             return Err(Error::Unmapped { operation: "stage" });
@@ -153,31 +159,21 @@ impl Call {
             Some(executor) => executor.reaches(pointer, info)?,
         };
         if reaches {
-            return Ok(pointer);
+            return Ok(Brought { address: pointer, room: None });
         }
         // SAFETY: the caller's promise is the same.
-        Ok(unsafe { self.copy_in(pointer, bytes, info, copied_bytes) }?.as_ptr())
+        unsafe { self.copy_in(pointer, bytes, info) }
     }
 
     /// # Safety
     ///
     /// As [`bring`](Self::bring); pageable memory is free again when this returns.
-    unsafe fn copy_in(
-        &self,
-        pointer: *const u8,
-        bytes: usize,
-        info: &PointerInfo,
-        copied_bytes: &mut usize,
-    ) -> Result<NonNull<u8>> {
+    unsafe fn copy_in(&self, pointer: *const u8, bytes: usize, info: &PointerInfo) -> Result<Brought> {
         debug_assert!(!pointer.is_null() && bytes != 0);
         let mut room = self.output::<u8>(bytes)?;
         // SAFETY: the caller's promise is the same.
         match unsafe { self.fill_room(&mut room, pointer, info) } {
-            Ok(address) => {
-                *copied_bytes += bytes;
-                // The room stays taken until the arena is rewound.
-                Ok(address)
-            }
+            Ok(()) => Ok(Brought { address: room.address().as_ptr(), room: Some(room) }),
             Err(error) => {
                 self.give_back(room);
                 Err(error)
@@ -188,12 +184,7 @@ impl Call {
     /// # Safety
     ///
     /// As [`copy_in`](Self::copy_in); there are as many bytes as the room has.
-    unsafe fn fill_room(
-        &self,
-        room: &mut Output<u8>,
-        pointer: *const u8,
-        info: &PointerInfo,
-    ) -> Result<NonNull<u8>> {
+    unsafe fn fill_room(&self, room: &mut Output<u8>, pointer: *const u8, info: &PointerInfo) -> Result<()> {
         let destination = match self.executor() {
             Some(_) => room.device_ptr()?,
             None => room.as_mut_slice()?.as_mut_ptr(),
@@ -215,8 +206,14 @@ impl Call {
             // SAFETY: as above; both ends are the host's.
             (None, None) => unsafe { destination.copy_from_nonoverlapping(pointer, room.len()) },
         }
-        Ok(room.address())
+        Ok(())
     }
+}
+
+/// Bytes where the call computes, and the room that they were copied to, if they were.
+struct Brought {
+    address: *const u8,
+    room: Option<Output<u8>>,
 }
 
 /// Copies from a device's memory to the host's, on a stream made for it.
