@@ -80,7 +80,6 @@ fn what_an_open_output_queues_after_its_call_is_pending() {
 
 // As above, and the output's pointer was taken before the read: what is queued through it comes after.
 #[test]
-#[ignore = "found: what is queued through a pointer after a read is not in the clock"]
 fn what_a_kernel_writes_to_an_open_output_after_a_read_is_pending() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);
@@ -131,7 +130,6 @@ fn what_a_kernel_writes_after_an_export_is_pending() {
 
 // As above, and the output is dropped: the next call's host writes are on the same bytes.
 #[test]
-#[ignore = "found: what is queued through a pointer after a read is not in the clock"]
 fn the_next_call_waits_for_what_a_kernel_writes_to_an_output_that_is_dropped() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);
@@ -183,7 +181,6 @@ fn the_next_call_waits_for_a_room_that_was_reset_after_its_call() {
 
 // As above, and it is a kernel that takes from the room once the values of another output were read.
 #[test]
-#[ignore = "found: what is queued through a pointer after a read is not in the clock"]
 fn the_next_call_waits_for_a_kernel_that_takes_from_a_room_after_its_call() {
     let Some(_turn) = turn() else { return };
     let lab = Lab::new(0);

@@ -312,7 +312,6 @@ fn a_refused_stage_and_a_refused_device_room_take_no_room() {
 
 // The bytes were there when the offsets were refused.
 #[test]
-#[ignore = "found: a stage whose offsets are refused keeps the room of its bytes"]
 fn a_stage_whose_offsets_are_refused_takes_no_room() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
