@@ -70,7 +70,6 @@ table! {
     address_range = "cuMemGetAddressRange_v2"(*mut u64, *mut usize, u64);
     stream_create = "cuStreamCreate"(*mut Handle, c_uint);
     stream_destroy = "cuStreamDestroy_v2"(Handle);
-    stream_synchronize = "cuStreamSynchronize"(Handle);
     stream_query = "cuStreamQuery"(Handle);
     stream_wait_event = "cuStreamWaitEvent"(Handle, Handle, c_uint);
     stream_begin_capture = "cuStreamBeginCapture_v2"(Handle, c_uint);

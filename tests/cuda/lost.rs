@@ -3,6 +3,7 @@
 use device_arena::{Arena, ArenaOptions, Error, Executor, MemoryKind, Placement, Status, TapeView};
 
 use crate::heap;
+use crate::process::alone;
 use crate::lab::{Lab, counting};
 use crate::memory::ask;
 use crate::process::{alone, is_child};
@@ -84,6 +85,10 @@ fn every_use_is_an_error_and_every_drop_returns() {
 
 #[test]
 fn nothing_of_the_hosts_memory_is_left_of_a_lost_device() {
+    // What other tests leave to threads of the process is counted as well.
+    if !alone("lost::nothing_of_the_hosts_memory_is_left_of_a_lost_device", &[]) {
+        return;
+    }
     let Some(mut turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
     let lose = || {
