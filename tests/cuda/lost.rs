@@ -3,7 +3,6 @@
 use device_arena::{Arena, ArenaOptions, Error, Executor, MemoryKind, Placement, Status, TapeView};
 
 use crate::heap;
-use crate::process::alone;
 use crate::lab::{Lab, counting};
 use crate::memory::ask;
 use crate::process::{alone, is_child};
