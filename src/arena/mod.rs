@@ -230,9 +230,12 @@ impl Arena {
         // SAFETY: the lease was just taken, so every output is closed.
         let prepare =
             |by_host| unsafe { this.room.with_call(|room| room.prepare_rewind(source, counters, by_host)) };
+        let by_stream = matches!(by_host, Ok(false));
         let prepared = by_host.map_err(HalfDone::from).and_then(prepare);
-        // What the stream scrubs is work that the host waits for, too.
-        this.fence.queued();
+        if by_stream {
+            // What the stream scrubs is work that the host waits for, too.
+            this.fence.queued();
+        }
         let stays = match prepared {
             Ok(stays) => stays,
             Err(HalfDone { error, changed }) => {
