@@ -1,7 +1,8 @@
 //! Programs on which the crate once left its promises, as the property found them.
 
 use device_arena_model::{
-    Align, Begin, First, Growth, Limit, Op, Options, Place, Program, Room, Scrub, Step, Subject, Type, run,
+    Align, Begin, Deferral, Ending, First, Growth, Limit, Op, Options, Place, Program, Room, Scrub, Step,
+    Subject, Type, run,
 };
 
 fn arena(first: First, limit: Limit) -> Op {
@@ -71,4 +72,43 @@ fn a_chain_is_replaced_once_in_a_begin() {
 fn an_output_past_the_calls_limit_takes_no_room() {
     let many = Op::ManyOutputs { call: 0, count: 1024 };
     hold(vec![arena(First::Default, Limit::None), begin(), many, output(Type::Byte, 1)]);
+}
+
+/// A reader's copy was queued behind deferred work, and the host's scrub and writes of the next call came before it.
+#[test]
+fn the_next_call_of_a_copied_view_leaves_the_copy_its_values() {
+    let options = |scrub| Options {
+        align: Align::Power(0),
+        first: First::Default,
+        limit: Limit::None,
+        growth: Growth::Geometric,
+        scrub,
+    };
+    let place = Place::Executor(0);
+    let begin = |arena| Op::Begin { arena, how: Begin::Arena };
+    let filled = |len| Op::Output { call: 0, of: Type::Byte, len, room: Room::FromSlice };
+    let publish = Op::Publish { open: 0, elsewhere: false };
+    let finish = Op::Finish { call: 0, elsewhere: false };
+    let work = Deferral { early: false, steps: Vec::new(), ending: Ending::Err };
+    for subject in crate::programs::subjects() {
+        for scrub in [Scrub::Never, Scrub::Zero] {
+            let ops = vec![
+                Op::NewArena { options: options(Scrub::Never), place },
+                Op::NewArena { options: options(scrub), place },
+                begin(1),
+                filled(64),
+                publish.clone(),
+                finish.clone(),
+                Op::Defer { arena: 0, executor: 0, work: work.clone() },
+                begin(0),
+                Op::Copy { call: 0, view: 1, fits: true },
+                publish.clone(),
+                finish.clone(),
+                begin(1),
+                filled(64),
+                filled(64),
+            ];
+            run(&subject, &Program { ops, arenas_go_first: false }).unwrap();
+        }
+    }
 }

@@ -291,6 +291,9 @@ impl Runner<'_> {
         serves: Result<(), Answer>,
         got: Result<device_arena::Call, Error>,
     ) -> Checked {
+        if serves.is_ok() && self.model.arenas[at].holder().is_none() {
+            self.begin_may_share(at);
+        }
         let expected = serves.and_then(|()| self.model.begin(at, Phase::Running));
         let Some(call) = self.compare(expected.clone().map(drop), got)? else { return Ok(()) };
         let (Ok(id), got) = (expected, call.generation()) else { return Ok(()) };

@@ -57,7 +57,6 @@ impl Runner<'_> {
 
     /// Before a begin that may give blocks back.
     pub(super) fn before_begin(&mut self, arena: usize) {
-        self.begin_may_share(arena);
         if self.model.arenas[arena].may_free_on_begin() {
             self.before_free(arena);
         }

@@ -73,9 +73,10 @@ impl Runner<'_> {
         let home = self.model.home_of(model.call);
         let waits = match how {
             Read::Guard => false,
-            _ => home.is_on_device() || self.model.arena_of(model.call).device_work.is_some(),
+            _ if home.is_on_device() => !model.bytes.is_empty(),
+            _ => self.model.arena_of(model.call).device_work.is_some(),
         };
-        if expected.is_ok() && waits && !model.bytes.is_empty() {
+        if expected.is_ok() && waits {
             self.before_wait(home.executor());
         }
         let got = match how {
