@@ -164,10 +164,14 @@ impl Arena {
         }
     }
 
+    /// Whether the next begin or trim starts with the generations anew.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.generation + 2 >= LAST_GENERATION
+    }
+
     /// Moves on to the next generation: of a begin or a trim.
     pub(crate) fn advance(&mut self) {
-        let exhausted = self.generation + 2 >= LAST_GENERATION;
-        if exhausted {
+        if self.is_exhausted() {
             self.era += 1;
             self.generation = 1;
         } else {
@@ -187,7 +191,7 @@ impl Arena {
 
     /// Whether a begin now may give blocks back to the driver, which a device's stream is waited for.
     pub(crate) fn may_free_on_begin(&self) -> bool {
-        let exhausted = self.generation + 2 >= LAST_GENERATION;
+        let exhausted = self.is_exhausted();
         self.holder().is_none() && (exhausted || self.need.may_free_on_begin(&self.settings))
     }
 

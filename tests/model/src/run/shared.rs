@@ -27,7 +27,9 @@ impl Runner<'_> {
     /// has done all of it.
     pub(super) fn begin_may_share(&mut self, at: usize) {
         let arena = &mut self.model.arenas[at];
-        let slow = arena.settings.scrub.is_some() || arena.need.may_free_on_begin(&arena.settings);
+        let slow = arena.settings.scrub.is_some()
+            || arena.is_exhausted()
+            || arena.need.may_free_on_begin(&arena.settings);
         if slow && matches!(arena.home, Home::Coherent { .. }) {
             arena.device_work.get_or_insert_with(DeviceWork::default);
         }
