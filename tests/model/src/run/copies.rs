@@ -50,8 +50,8 @@ impl Runner<'_> {
         }
         self.report.meet("copy");
         if let (Some(_), Some(reader)) = (from.executor(), to.executor()) {
-            self.shared_with(id, reader);
-            self.shared_with(model.call, reader);
+            self.shared_with(id, Some(reader));
+            self.shared_with(model.call, Some(reader));
             self.model.opens[open].by_device = true;
         }
         if let (Some(own), Some(reader)) = (from.executor(), to.executor())

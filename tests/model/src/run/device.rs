@@ -145,9 +145,7 @@ impl Runner<'_> {
         let Some(reader) = guard.reader() else { return };
         let reader = self.executors.iter().position(|executor| executor.as_ref() == Some(reader));
         let own = self.model.arenas[at].home.executor();
-        if let Some(reader) = reader {
-            self.shared_with(call, reader);
-        }
+        self.shared_with(call, reader);
         let Some(reader) = reader.filter(|reader| own != Some(*reader)) else { return };
         self.model.leave_reader(at, reader);
     }

@@ -10,27 +10,24 @@ use crate::lane::Faint;
 use crate::model::{Answer, DeviceWork, Home, View};
 
 impl Runner<'_> {
-    /// Notes work that the queue of an executor has on bytes of a call, where the host reaches them too.
-    pub(super) fn shared_with(&mut self, call: usize, executor: usize) {
+    /// Notes work that the queue of an executor has on bytes of a call, where the host reaches them too. Ahead of one
+    /// whose handle is gone no gate is closed.
+    pub(super) fn shared_with(&mut self, call: usize, executor: Option<usize>) {
         let at = self.model.calls[call].arena;
         if !matches!(self.model.arenas[at].home, Home::Coherent { .. }) {
             return;
         }
-        let last = self.model.works.last_of(executor);
+        let last = executor.and_then(|executor| self.model.works.last_of(executor));
         let work = self.model.arenas[at].device_work.get_or_insert_with(DeviceWork::default);
         work.call = Some(call);
         work.behind.extend(last);
         self.report.meet("device work on host-coherent memory");
     }
 
-    /// A begin that has more to do than to count may leave work to the stream. The arena counts it so even where the host
-    /// has done all of it.
+    /// A begin that starts with the generations anew knows nothing of the device's work, until the stream has passed.
     pub(super) fn begin_may_share(&mut self, at: usize) {
         let arena = &mut self.model.arenas[at];
-        let slow = arena.settings.scrub.is_some()
-            || arena.is_exhausted()
-            || arena.need.may_free_on_begin(&arena.settings);
-        if slow && matches!(arena.home, Home::Coherent { .. }) {
+        if arena.is_exhausted() && matches!(arena.home, Home::Coherent { .. }) {
             arena.device_work.get_or_insert_with(DeviceWork::default);
         }
     }

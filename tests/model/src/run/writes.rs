@@ -77,7 +77,7 @@ impl Runner<'_> {
         let got = real.fill(&lane, token);
         self.compare(Ok(()), got)?;
         self.model.opens[at].by_device = true;
-        self.shared_with(call, executor);
+        self.shared_with(call, Some(executor));
         if let Kind::Fixed { bytes } = &mut self.model.opens[at].kind {
             *bytes = filled(token, bytes.len()).into_iter().map(Some).collect();
         }
