@@ -220,6 +220,7 @@ impl Runner<'_> {
         self.say(format_args!("arena{at}.trim"));
         if self.model.arenas[at].holder().is_none() {
             self.before_free(at);
+            self.begin_may_share(at);
         }
         let Some(arena) = &self.arenas[at] else { return Err(format!("arena{at} is lost")) };
         let got = arena.trim();

@@ -24,7 +24,7 @@ impl Runner<'_> {
         self.report.meet("device work on host-coherent memory");
     }
 
-    /// A begin that starts with the generations anew knows nothing of the device's work, until the stream has passed.
+    /// A begin or a trim that starts with the generations anew knows nothing of the device's work, until the stream has passed.
     pub(super) fn begin_may_share(&mut self, at: usize) {
         let arena = &mut self.model.arenas[at];
         if arena.is_exhausted() && matches!(arena.home, Home::Coherent { .. }) {
