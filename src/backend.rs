@@ -130,6 +130,15 @@ pub(crate) enum Origin {
 pub struct Stream(pub(crate) StreamKind);
 
 impl Stream {
+    /// What no other stream has at the same time, however often it was adopted.
+    pub(crate) fn identity(&self) -> (usize, usize) {
+        match &self.0 {
+            StreamKind::Host(stream) => (0, stream.raw().addr()),
+            #[cfg(feature = "cuda")]
+            StreamKind::Gpu(stream) => stream.identity(),
+        }
+    }
+
     /// The ordinal of its device.
     pub(crate) fn ordinal(&self) -> u32 {
         match &self.0 {

@@ -13,6 +13,7 @@ use crate::backends::kernels::{
     self, COPY_LIST, CopyList, CopyRange as KernelCopy, FILL_LIST, FillList, FillRange as KernelFill,
 };
 use crate::error::{Error, Result};
+use crate::pointer::MemoryKind;
 
 /// Blocks of a launch for each multiprocessor, at most: enough to keep its memory busy. Measured on an H200, as are the
 /// threads below.
@@ -26,6 +27,10 @@ const THREADS_OF_OVERLAPS: u32 = 1024;
 
 /// Bytes of a tile below which it counts as small.
 const SMALL_TILE: u64 = 8 << 10;
+
+/// A single range of this size or more is the driver's to copy, which is a little faster than the kernel then: by 5% at
+/// 1 GiB on an H200.
+const LARGE: usize = 64 << 20;
 
 /// Ranges of one list in pinned memory.
 const LONG_LIST: usize = 4096;
@@ -90,6 +95,17 @@ impl Lists {
     }
 }
 
+/// Whether both ends are devices' memory: a copy between two places of the host's is one that the driver makes the host
+/// wait for.
+fn is_on_devices(stream: &GpuStream, range: &CopyRange) -> Result<bool> {
+    let is_device = |pointer| {
+        // SAFETY: the range is live by the copy's caller.
+        let info = unsafe { stream.driver().classify(pointer) }?;
+        Ok::<_, Error>(matches!(info.kind, MemoryKind::Device { .. }))
+    };
+    Ok(is_device(range.destination.cast_const())? && is_device(range.source)?)
+}
+
 fn overlaps(range: &CopyRange) -> bool {
     range.destination.addr().abs_diff(range.source.addr()) < range.bytes
 }
@@ -99,7 +115,9 @@ fn overlaps(range: &CopyRange) -> bool {
 /// As [`crate::backend::Backend::copy`].
 pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
     if let [range] = ranges
+        && range.bytes >= LARGE
         && !overlaps(range)
+        && is_on_devices(stream, range)?
     {
         let queueing = stream.queue("copy")?;
         // SAFETY: the caller's promise is the same.

@@ -121,7 +121,7 @@ impl HostStream {
         Self { queue, owned: Ownership::Adopted(keep_alive) }
     }
 
-    pub(super) fn raw(&self) -> *mut c_void {
+    pub(crate) fn raw(&self) -> *mut c_void {
         Arc::as_ptr(&self.queue).cast_mut().cast()
     }
 

@@ -22,7 +22,7 @@ use crate::arena::waiting::DeferredCall;
 use crate::backend::{AnyBackend, Backend, Block, Event};
 use crate::error::{Error, Result};
 use crate::executor::Executor;
-use crate::sync::{AtomicU64, Mutex, UnsafeCell, lock};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
 
 /// So many readers' events are kept before those that have passed are looked for.
 const MANY_READERS: usize = 16;
@@ -40,6 +40,8 @@ pub(crate) struct Core {
     pub(crate) fence: Fence,
     /// Behind the work of readers on other streams: the next begin lets its own stream wait for them.
     readers: Mutex<Vec<Event>>,
+    /// Whether there are any, for calls that end and want no lock.
+    has_readers: AtomicBool,
     /// The generation of a call whose work is being captured; zero for none.
     pub(crate) captured: AtomicU64,
     /// A call that was deferred as it was, until somebody sees that its event has passed.
@@ -83,6 +85,7 @@ impl Core {
             description,
             fence: if previous.is_some() { Fence::following() } else { Fence::default() },
             readers: Mutex::new(Vec::new()),
+            has_readers: AtomicBool::new(false),
             captured: AtomicU64::new(0),
             deferred: Mutex::new(None),
             settling: Mutex::new(()),
@@ -288,7 +291,7 @@ impl Core {
     /// Whether readers on other streams are to be waited for.
     #[inline]
     pub(crate) fn has_readers(&self) -> bool {
-        self.source.is_on_device() && !lock(&self.readers).is_empty()
+        self.has_readers.load(Ordering::Acquire)
     }
 
     /// Notes the event behind the work of a reader on another stream. The caller sees to the attention of the next
@@ -310,6 +313,7 @@ impl Core {
             readers.retain(|event| !self.source.backend.has_passed(event).unwrap_or(false));
         }
         readers.push(event);
+        self.has_readers.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -326,6 +330,7 @@ impl Core {
             self.source.backend.stream_wait(stream, event)?;
             readers.pop();
         }
+        self.has_readers.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -390,6 +395,7 @@ impl Core {
             return Ok(());
         }
         let events = std::mem::take(&mut *lock(&self.readers));
+        self.has_readers.store(false, Ordering::Release);
         for event in &events {
             match self.source.backend.wait(event, None) {
                 Err(error) if !error.is_of_lost_device() => return Err(error),

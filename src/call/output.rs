@@ -193,6 +193,10 @@ impl<T: Pod> Output<T> {
         self.hold.core == call.core_ptr() && self.hold.generation() == call.generation()
     }
 
+    pub(crate) fn is_shared_with_device(&self) -> bool {
+        self.hold.core().source.is_shared_with_device()
+    }
+
     /// Notes work of the crate's own on the room, once it is queued.
     pub(crate) fn note_queued(&self) {
         let core = self.hold.core();

@@ -12,7 +12,7 @@ pub use self::deferred::Deferred;
 #[cfg(feature = "cuda")]
 pub use self::gpu::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};
 use crate::arena::Arena;
-use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, StreamKind, Vendor, available};
+use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, Vendor, available};
 use crate::call::Call;
 use crate::error::{Error, Refused, Result};
 
@@ -40,6 +40,8 @@ pub struct Executor(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    /// Read by every begin.
+    identity: Identity,
     stream: Stream,
     backend: AnyBackend,
     ordinal: u32,
@@ -115,7 +117,7 @@ impl Executor {
     /// [`Error::Unavailable`] for an ordinal that does not exist.
     pub fn on(backend: AnyBackend, ordinal: u32) -> Result<Self> {
         let stream = backend.create_stream(ordinal)?;
-        Ok(Self(Arc::new(Inner { stream, backend, ordinal })))
+        Ok(Self::of_stream(backend, stream))
     }
 
     /// An executor on a stream that somebody else made, in that stream's own context and on its device. `keep_alive` is
@@ -143,8 +145,8 @@ impl Executor {
     }
 
     pub(crate) fn of_stream(backend: AnyBackend, stream: Stream) -> Self {
-        let ordinal = stream.ordinal();
-        Self(Arc::new(Inner { stream, backend, ordinal }))
+        let (ordinal, identity) = (stream.ordinal(), stream.identity());
+        Self(Arc::new(Inner { identity, stream, backend, ordinal }))
     }
 
     pub(crate) fn backend(&self) -> &AnyBackend {
@@ -156,12 +158,9 @@ impl Executor {
     }
 
     /// What no other executor has at the same time: its stream, however often that was adopted.
+    #[inline]
     pub(crate) fn identity(&self) -> Identity {
-        match &self.0.stream.0 {
-            StreamKind::Host(_) => (0, Arc::as_ptr(&self.0).addr()),
-            #[cfg(feature = "cuda")]
-            StreamKind::Gpu(stream) => stream.identity(),
-        }
+        self.0.identity
     }
 
     /// The device's number as its driver counts it; 0 for the host.

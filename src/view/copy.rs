@@ -87,10 +87,20 @@ impl<T: Pod> View<T> {
             source: guard.device_ptr().cast(),
             bytes: self.byte_len(),
         };
-        // SAFETY: both ends are live and as long, the guard keeps the one and the output the other, and both arenas'
-        // next calls come behind this in the stream's order. An output and a view never overlap: the view's call is
-        // another, or the output is of its own room.
-        unsafe { executor.backend().transfer(Some(executor.as_stream()), range) }?;
+        let (backend, stream) = (executor.backend(), executor.as_stream());
+        if self.core.source.is_shared_with_device() && output.is_shared_with_device() {
+            if backend.is_capturing(stream)? {
+                return Err(Error::Capturing { operation: "copy_from_view" });
+            }
+            // Between two places of the host's a driver's own copy makes the host wait; a kernel does not.
+            // SAFETY: as below; the device reaches both.
+            unsafe { backend.copy(Some(stream), &[range]) }?;
+        } else {
+            // SAFETY: both ends are live and as long, the guard keeps the one and the output the other, and both arenas'
+            // next calls come behind this in the stream's order. An output and a view never overlap: the view's call is
+            // another, or the output is of its own room.
+            unsafe { backend.transfer(Some(stream), range) }?;
+        }
         output.note_queued();
         Ok(())
     }
