@@ -4,8 +4,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use device_arena::Result;
 use device_arena::backend::{AnyBackend, Backend, CopyRange, Event, ScrubRange, Stream};
+use device_arena::{Placement, Result};
 
 use crate::value::fills;
 
@@ -31,6 +31,28 @@ impl Faint {
     }
 }
 
+/// Runs each of the crate's kernels once: a driver that loads them late waits for what is queued, and a gate for good.
+fn warm_up(backend: &AnyBackend, ordinal: u32) -> Result<()> {
+    const BYTES: usize = 4096;
+    let stream = backend.create_stream(ordinal)?;
+    let block = backend.allocate(ordinal, Some(&stream), Placement::Device, BYTES)?;
+    let at = |offset: usize| block.address().as_ptr().wrapping_add(offset);
+    let fills = [0, 64].map(|offset| ScrubRange { address: at(offset), bytes: 64, value: 1 });
+    let copies = |count: usize| -> Vec<_> {
+        let range = |i| CopyRange { destination: at(2048 + i), source: at(i), bytes: 1 };
+        (0..count).map(range).collect()
+    };
+    // SAFETY: the ranges are of a block that this function has alone, and are apart; few of them, and many.
+    unsafe {
+        backend.rewind(Some(&stream), None, &fills)?;
+        backend.copy(Some(&stream), &copies(2))?;
+        backend.copy(Some(&stream), &copies(1000))?;
+    }
+    backend.synchronize(&stream)?;
+    // SAFETY: all work on the block has passed.
+    unsafe { backend.free(Some(&stream), block) }.map_err(|refused| refused.error)
+}
+
 impl Lane {
     pub(crate) fn faint(&self) -> Faint {
         Faint { backend: self.backend.clone(), stream: Arc::downgrade(&self.stream) }
@@ -42,6 +64,9 @@ impl Lane {
 
     /// Whether host work of one stream keeps that of another waiting.
     pub(crate) fn is_one_at_a_time(backend: &AnyBackend) -> Result<bool> {
+        for ordinal in 0..backend.devices()?.len() {
+            warm_up(backend, u32::try_from(ordinal).unwrap_or(0))?;
+        }
         let (held, other) = (backend.create_stream(0)?, backend.create_stream(0)?);
         let (open, opened) = channel::<()>();
         let gate = backend
