@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use device_arena::backend::{AnyBackend, Backend, CopyRange, Event, ScrubRange, Stream};
-use device_arena::{Placement, Result};
+use device_arena::{Arena, Executor, Placement, Result};
 
 use crate::value::fills;
 
@@ -29,6 +29,22 @@ impl Faint {
     pub(crate) fn lane(&self) -> Option<Lane> {
         Some(Lane { backend: self.backend.clone(), stream: self.stream.upgrade()? })
     }
+}
+
+/// Lets one device reach another, and copies from it once: a driver that maps memory for that waits as well.
+fn introduce(backend: &AnyBackend, ordinal: u32, other: u32) -> Result<()> {
+    let own = Executor::on(backend.clone(), ordinal)?;
+    let peer = Executor::on(backend.clone(), other)?;
+    // Some machines have no way between them; copies get through all the same.
+    let _ = own.reach(&peer);
+    let (from, to) = (Arena::new(&peer), Arena::new(&own));
+    let call = peer.begin(&from)?;
+    let view = call.output_from_slice(&[1u8; 100])?.publish();
+    call.finish()?;
+    let call = own.begin(&to)?;
+    call.output::<u8>(100)?.copy_from_view(&view)?;
+    call.finish()?;
+    own.synchronize()
 }
 
 /// Runs each of the crate's kernels once: a driver that loads them late waits for what is queued, and a gate for good.
@@ -64,8 +80,12 @@ impl Lane {
 
     /// Whether host work of one stream keeps that of another waiting.
     pub(crate) fn is_one_at_a_time(backend: &AnyBackend) -> Result<bool> {
-        for ordinal in 0..backend.devices()?.len() {
-            warm_up(backend, u32::try_from(ordinal).unwrap_or(0))?;
+        let ordinals: Vec<_> = backend.devices()?.iter().map(|device| device.ordinal).collect();
+        for &ordinal in &ordinals {
+            warm_up(backend, ordinal)?;
+            for &other in &ordinals {
+                introduce(backend, ordinal, other)?;
+            }
         }
         let (held, other) = (backend.create_stream(0)?, backend.create_stream(0)?);
         let (open, opened) = channel::<()>();
