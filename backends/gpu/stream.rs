@@ -63,6 +63,18 @@ unsafe extern "C" fn run_host_work(work: *mut c_void) {
     let _ = IN_HOST_WORK.try_with(|flag| flag.set(false));
 }
 
+/// Tries again what fails, but for what a lost device answers.
+fn tried<R>(tries: usize, mut work: impl FnMut() -> Result<R>) -> Result<R> {
+    let mut outcome = work();
+    for _ in 1..tries {
+        match &outcome {
+            Err(error) if !error.is_of_lost_device() => outcome = work(),
+            _ => break,
+        }
+    }
+    outcome
+}
+
 impl GpuStream {
     pub(super) fn create(device: Arc<Device>) -> Result<Self> {
         let mut raw = std::ptr::null_mut();
@@ -109,33 +121,32 @@ impl GpuStream {
     /// Waits for all that is in the stream, by an event: a capture that begins meanwhile has nothing to say to that, while
     /// it would be spoilt by a wait for the stream.
     fn wait_behind(&self, queueing: Queueing<'_>) -> Result<()> {
+        self.wait_with_tries(queueing, 1)
+    }
+
+    /// Waits for work that uses memory which is somebody else's when this returns. What fails is tried again: a borrow must
+    /// not end before the work does, unless the device is lost, which does no work any more.
+    pub(super) fn wait_for_borrowed(&self, queueing: Queueing<'_>) -> Result<()> {
+        self.wait_with_tries(queueing, 3)
+    }
+
+    fn wait_with_tries(&self, queueing: Queueing<'_>, tries: usize) -> Result<()> {
         let spare = self.spare_event().take();
-        let event = spare.map_or_else(|| GpuEvent::new(&self.device), Ok)?;
-        event.record(self)?;
+        let mut spare = Some(spare);
+        let event = tried(tries, || {
+            let event = spare.take().flatten().map_or_else(|| GpuEvent::new(&self.device), Ok)?;
+            event.record(self)?;
+            Ok(event)
+        })?;
+        // The work and the event behind it are in the stream: no capture takes them any more.
         drop(queueing);
-        event.wait(None)?;
+        tried(tries, || event.wait(None))?;
         *self.spare_event() = Some(event);
         Ok(())
     }
 
     fn spare_event(&self) -> MutexGuard<'_, Option<GpuEvent>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for work that uses memory which is somebody else's when this returns. A wait that fails is tried again: a
-    /// borrow must not end before the work does, unless the device is lost, which does no work any more.
-    pub(super) fn wait_for_borrowed(&self, queueing: Queueing<'_>) -> Result<()> {
-        const TRIES: usize = 3;
-        let mut outcome = self.wait_behind(queueing);
-        for _ in 1..TRIES {
-            match &outcome {
-                Err(error) if !error.is_of_lost_device() => {
-                    outcome = self.queue("wait").and_then(|queueing| self.wait_behind(queueing));
-                }
-                _ => break,
-            }
-        }
-        outcome
     }
 
     /// Keeps captures away while work is queued.
