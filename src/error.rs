@@ -93,8 +93,11 @@ pub enum Error {
         /// Who holds the arena.
         holder: Holder,
     },
-    /// The call that published the view has not finished, or its deferred work has not passed.
-    #[error("{operation}: pending, the call of generation {generation} has not finished")]
+    /// The call that published the view has not finished, or its deferred work has not passed; or the host wants bytes that
+    /// work of a device may still use, which [`Executor::synchronize`](crate::Executor::synchronize) waits for.
+    #[error(
+        "{operation}: pending, the call of generation {generation} has not finished, or work on its bytes has not passed"
+    )]
     Pending {
         /// What was refused.
         operation: &'static str,
@@ -222,7 +225,7 @@ pub enum Error {
         operation: &'static str,
     },
     /// A value of one vendor was handed to the backend of another.
-    #[error("{operation}: the {what} is not {vendor}'s")]
+    #[error("{operation}: {vendor} does not take this {what}")]
     WrongVendor {
         /// What was refused.
         operation: &'static str,

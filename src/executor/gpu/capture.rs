@@ -37,6 +37,10 @@ impl Executor {
     /// of it. Within the capture, an output that the block does not hold is refused and the capture goes on: begin a
     /// call of that size before, or [`reserve`](Arena::reserve). So are explicit copies and everything that waits.
     ///
+    /// `work` is a verb's body after its begin. Tapes are staged and rooms collected outside of captures. Inputs that change
+    /// from launch to launch are memory that stays where it is and is written before each: an output of a call of another
+    /// arena that is kept open, by [`copy_from_slice`](crate::Output::copy_from_slice), or a buffer of the caller's own.
+    ///
     /// What the captured work uses beside the call's own outputs is the launcher's to keep alive as long as the graph.
     /// Other threads that use the executor meanwhile are refused, and wait for nothing.
     ///

@@ -38,13 +38,17 @@ impl LaunchShape {
     }
 }
 
+/// How a file of machine code for several devices begins.
+const FAT_BINARY: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
+
 impl Executor {
-    /// Loads an image and finds kernels in it: PTX or SPIR-V-like text that ends with a zero byte, or machine code, as
-    /// the driver takes it.
+    /// Loads an image and finds kernels in it: PTX text with a zero byte behind it, or machine code, as the driver takes
+    /// it. For a text file, `concat!(include_str!("kernels.ptx"), "\0").as_bytes()`.
     ///
     /// # Errors
     ///
-    /// [`Error::Option`] on the host, which has no kernels, and for a name with a zero byte in it; [`Error::Driver`]
+    /// [`Error::Option`] on the host, which has no kernels, for an image that is neither, and for a name with a zero byte in
+    /// it; [`Error::Driver`]
     /// for an image that the driver does not take, and for a name that the image lacks.
     ///
     /// # Safety
@@ -53,6 +57,14 @@ impl Executor {
     pub unsafe fn load_kernels<const N: usize>(&self, image: &[u8], names: [&str; N]) -> Result<[Kernel; N]> {
         let StreamKind::Gpu(stream) = &self.as_stream().0 else { return Err(no_kernels()) };
         let device = stream.device();
+        // Machine code says how long it is; text ends where its zero byte is, and nowhere without one.
+        let is_code = image.starts_with(b"\x7fELF") || image.starts_with(&FAT_BINARY);
+        if image.is_empty() || !is_code && image.last() != Some(&0) {
+            return Err(Error::Option {
+                option: "image",
+                reason: "neither machine code nor text with a zero byte behind",
+            });
+        }
         // SAFETY: the caller vouches for the image; each kernel keeps the device.
         let module = unsafe { Module::load(device, image) }?;
         let mut kernels = Vec::with_capacity(N);
@@ -68,7 +80,7 @@ impl Executor {
     ///
     /// ```no_run
     /// # use device_arena::{Arena, Executor, LaunchShape};
-    /// # let image = b"";
+    /// # let image = b"\0";
     /// let executor = Executor::cuda(0)?;
     /// let arena = Arena::new(&executor);
     /// // SAFETY: the image is text that ends with a zero byte.
@@ -92,8 +104,9 @@ impl Executor {
     /// # Safety
     ///
     /// The arguments are as many, and of the types, that the kernel declares. The kernel reads and writes only what the
-    /// caller may: device pointers of outputs of the running call, and of guards and staged tapes that are kept until
-    /// the work has passed or the call has ended; within a capture, until the graph is gone.
+    /// caller may: room of calls that are running when it is queued; what a guard holds, which is dropped after that; and a
+    /// staged tape, whose memory has to stay as it is until the work has *passed* where it was not copied. Within a capture all
+    /// of it is to be kept until the graph is gone.
     pub unsafe fn launch(
         &self,
         kernel: &Kernel,
@@ -117,7 +130,7 @@ impl Executor {
     }
 }
 
-/// What a launch passes to its kernel: a tuple of values, or pointers to them.
+/// What a launch passes to its kernel: a tuple of up to twelve values, or pointers to them.
 pub trait LaunchArguments {
     /// Gives `launch` a pointer to each value. The values stay where they are until it returns.
     fn with_pointers<R>(self, launch: impl FnOnce(&mut [*mut c_void]) -> R) -> R;
