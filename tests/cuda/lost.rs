@@ -117,8 +117,13 @@ fn nothing_of_the_hosts_memory_is_left_of_a_lost_device() {
     (0..3).for_each(|_| lose());
     let before = heap::live();
     (0..20).for_each(|_| lose());
-    let grown = heap::live().saturating_sub(before);
-    assert!(grown < 20 * 64, "{grown} bytes are left of 20 losses");
+    // What could not be freed is tried again by a thread, now and then.
+    let grown = || heap::live().saturating_sub(before);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while grown() >= 20 * 64 && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(grown() < 20 * 64, "{} bytes are left of 20 losses", grown());
     turn.forgive();
 }
 
