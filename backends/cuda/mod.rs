@@ -3,6 +3,7 @@
 
 mod attributes;
 mod classify;
+mod load;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -10,8 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 
 use self::attributes::Attributes;
-use super::gpu::driver::{self, Context, Driver, call, status};
-use super::gpu::library::{Library, Names, watch_forks};
+use super::gpu::driver::{self, Context, Driver, call};
+use super::gpu::library::Library;
 use super::gpu::table::{Table, table};
 use super::gpu::{Device, Gpu, KeepAlive, Limits};
 use super::kernels;
@@ -21,22 +22,6 @@ use crate::pointer::PointerInfo;
 
 /// The backend of NVIDIA's GPUs.
 pub type Cuda = Gpu<CudaDriver>;
-
-/// Where the driver is looked for: Linux and WSL, then NixOS; on Windows its own name.
-const NAMES: Names = Names {
-    vendor: Vendor::Cuda,
-    path_variable: "DEVICE_ARENA_CUDA_LIBRARY",
-    candidates: if cfg!(windows) {
-        &["nvcuda.dll"]
-    } else {
-        &[
-            "libcuda.so.1",
-            "libcuda.so",
-            "/usr/lib/wsl/lib/libcuda.so.1",
-            "/run/opengl-driver/lib/libcuda.so.1",
-        ]
-    },
-};
 
 type Handle = *mut c_void;
 
@@ -81,158 +66,7 @@ pub struct CudaDriver {
     others: Mutex<Vec<Weak<Device>>>,
 }
 
-/// Why there is no driver.
-#[derive(Debug)]
-struct Missing {
-    error: Error,
-    /// There is no library, or it finds no device: nothing that a user would have to mend.
-    is_absent: bool,
-    /// A library that was opened stays open.
-    _library: Option<Library>,
-}
-
-static DRIVER: OnceLock<std::result::Result<CudaDriver, Missing>> = OnceLock::new();
-
-impl Cuda {
-    /// NVIDIA's driver: looked for once in a process, and never again. `DEVICE_ARENA_CUDA_LIBRARY` names a path that is
-    /// tried instead of the usual names.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unavailable`] with what was tried, for a driver that is too old with the function that it lacks, and in
-    /// the child of a fork; [`Error::Driver`] for one that fails.
-    pub fn load() -> Result<Self> {
-        match Self::find() {
-            Ok(driver) => {
-                driver::check_callable(driver, "load")?;
-                Ok(Gpu(driver))
-            }
-            Err(missing) => Err(missing.error.clone()),
-        }
-    }
-
-    /// The driver, or none where there is no library or no device.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`](Self::load), but for these two.
-    #[inline]
-    pub fn if_present() -> Result<Option<Self>> {
-        match DRIVER.get() {
-            Some(Ok(driver)) => Ok(Some(Gpu(driver))),
-            _ => Self::find_if_present(),
-        }
-    }
-
-    #[cold]
-    fn find_if_present() -> Result<Option<Self>> {
-        match Self::find() {
-            Err(missing) if missing.is_absent => Ok(None),
-            _ => Self::load().map(Some),
-        }
-    }
-
-    /// The version of the CUDA interface that the driver has: 1000 times the major and 10 times the minor number.
-    #[must_use]
-    pub fn version(&self) -> u32 {
-        self.0.version
-    }
-
-    /// The name or the path that the driver was found under.
-    #[must_use]
-    pub fn library(&self) -> &str {
-        &self.0.library.name
-    }
-
-    /// A stream that somebody else made, in a context that is known: so a context's default stream too, whose handle is
-    /// null.
-    ///
-    /// # Safety
-    ///
-    /// Stream and context are alive, belong together, and live as long as the owner.
-    #[cfg(feature = "cudarc")]
-    pub(crate) unsafe fn adopt_in_context(
-        &self,
-        stream: *mut c_void,
-        context: Context,
-        owner: KeepAlive,
-    ) -> Result<crate::backend::Stream> {
-        debug_assert!(!context.is_null());
-        if stream.addr() == PER_THREAD {
-            return Err(crate::backend::wrong_vendor("adopt_stream", "per-thread stream", Vendor::Cuda));
-        }
-        // SAFETY: the caller vouches for the context and its owner.
-        let device = unsafe { self.0.device_of_context(context, &owner) }?;
-        // SAFETY: the caller vouches for the stream.
-        Ok(unsafe { super::gpu::adopted(stream, device, owner) })
-    }
-
-    fn find() -> std::result::Result<&'static CudaDriver, &'static Missing> {
-        DRIVER.get_or_init(CudaDriver::load).as_ref()
-    }
-}
-
 impl CudaDriver {
-    fn load() -> std::result::Result<Self, Missing> {
-        let missing = |error, is_absent, library| Missing { error, is_absent, _library: library };
-        let library = Library::open(&NAMES).map_err(|error| missing(error, true, None))?;
-        let tables = Table::load(&library).and_then(|table| Ok((table, OwnTable::load(&library)?)));
-        let (table, own) = match tables {
-            Ok(tables) => tables,
-            Err(error) => return Err(missing(error, false, Some(library))),
-        };
-        watch_forks();
-        // SAFETY: the driver takes no flags; calling it again does nothing.
-        match unsafe { (own.init.call)(0) } {
-            0 => {}
-            code => {
-                let name = driver::status_name(&table, code);
-                let error = match code {
-                    status::NO_DEVICE | status::INVALID_DEVICE | status::STUB_LIBRARY => Error::Unavailable {
-                        vendor: Vendor::Cuda,
-                        detail: format!(
-                            "{} finds no device: {} answers {code} ({name})",
-                            library.name, own.init.name
-                        ),
-                    },
-                    _ => {
-                        let (vendor, operation) = (Vendor::Cuda, own.init.name);
-                        Error::Driver { vendor, operation, code: i64::from(code), name }
-                    }
-                };
-                let is_absent = matches!(error, Error::Unavailable { .. });
-                return Err(missing(error, is_absent, Some(library)));
-            }
-        }
-        let mut version = 0;
-        // SAFETY: the driver writes one number.
-        unsafe { (own.driver_version.call)(&raw mut version) };
-        let version = u32::try_from(version).unwrap_or(0);
-        let attributes = Attributes::known_to(version);
-        let (devices, primaries) = (OnceLock::new(), Mutex::default());
-        let reaches_pageable = OnceLock::new();
-        let driver = Self {
-            library,
-            table,
-            own,
-            version,
-            attributes,
-            reaches_pageable,
-            devices,
-            primaries,
-            others: Mutex::default(),
-        };
-        match driver.count() {
-            Ok(0) => {
-                let detail = format!("{} finds no device", driver.library.name);
-                let error = Error::Unavailable { vendor: Vendor::Cuda, detail };
-                Err(missing(error, true, Some(driver.library)))
-            }
-            Ok(_) => Ok(driver),
-            Err(error) => Err(missing(error, false, Some(driver.library))),
-        }
-    }
-
     fn own(&self) -> &OwnTable {
         &self.own
     }
@@ -497,5 +331,30 @@ impl CudaDriver {
         let device = unsafe { self.make_device(ordinal, context, Some(Arc::clone(owner))) }?;
         others.push(Arc::downgrade(&device));
         Ok(device)
+    }
+}
+
+#[cfg(feature = "cudarc")]
+impl Cuda {
+    /// A stream that somebody else made, in a context that is known: so a context's default stream too, whose handle is
+    /// null.
+    ///
+    /// # Safety
+    ///
+    /// Stream and context are alive, belong together, and live as long as the owner.
+    pub(crate) unsafe fn adopt_in_context(
+        &self,
+        stream: *mut c_void,
+        context: Context,
+        owner: KeepAlive,
+    ) -> Result<crate::backend::Stream> {
+        debug_assert!(!context.is_null());
+        if stream.addr() == PER_THREAD {
+            return Err(crate::backend::wrong_vendor("adopt_stream", "per-thread stream", Vendor::Cuda));
+        }
+        // SAFETY: the caller vouches for the context and its owner.
+        let device = unsafe { self.0.device_of_context(context, &owner) }?;
+        // SAFETY: the caller vouches for the stream.
+        Ok(unsafe { super::gpu::adopted(stream, device, owner) })
     }
 }

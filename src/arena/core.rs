@@ -13,19 +13,16 @@ use std::sync::{Arc, Condvar};
 use crate::arena::ArenaDescription;
 use crate::arena::counts::Counts;
 use crate::arena::fence::Fence;
+use crate::arena::readers::free_later;
 use crate::arena::room::Room;
 use crate::arena::shared::SharedRoom;
 use crate::arena::source::Source;
 use crate::arena::state::{Phase, ReadRefusal, State, Word};
 use crate::arena::stats::Counters;
 use crate::arena::waiting::DeferredCall;
-use crate::backend::{AnyBackend, Backend, Block, Event};
+use crate::backend::{Backend, Event};
 use crate::error::{Error, Result};
-use crate::executor::Executor;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, UnsafeCell, lock};
-
-/// So many readers' events are kept before those that have passed are looked for.
-const MANY_READERS: usize = 16;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, UnsafeCell};
 
 /// The shared part of an arena.
 #[derive(Debug)]
@@ -39,9 +36,9 @@ pub(crate) struct Core {
     /// The device's work on bytes that the host reaches as well.
     pub(crate) fence: Fence,
     /// Behind the work of readers on other streams: the next begin lets its own stream wait for them.
-    readers: Mutex<Vec<Event>>,
+    pub(super) readers: Mutex<Vec<Event>>,
     /// Whether there are any, for calls that end and want no lock.
-    has_readers: AtomicBool,
+    pub(super) has_readers: AtomicBool,
     /// The generation of a call whose work is being captured; zero for none.
     pub(crate) captured: AtomicU64,
     /// A call that was deferred as it was, until somebody sees that its event has passed.
@@ -288,52 +285,6 @@ impl Core {
         unsafe { Self::change(core, |word| word.without_reader().with_attention(true)) };
     }
 
-    /// Whether readers on other streams are to be waited for.
-    #[inline]
-    pub(crate) fn has_readers(&self) -> bool {
-        self.has_readers.load(Ordering::Acquire)
-    }
-
-    /// Notes the event behind the work of a reader on another stream. The caller sees to the attention of the next
-    /// begin. Where the host reaches the bytes as well, the arena's stream waits at once: what the host asks of it then
-    /// speaks for the reader too.
-    ///
-    /// # Safety
-    ///
-    /// The caller is an owner of the blocks.
-    pub(crate) unsafe fn note_reader(&self, event: Event) -> Result<()> {
-        if self.source.is_shared_with_device() {
-            // SAFETY: the caller's promise is the same.
-            let Some(stream) = (unsafe { self.source.stream() }) else { return Ok(()) };
-            return self.source.backend.stream_wait(stream, &event);
-        }
-        let mut readers = lock(&self.readers);
-        if readers.len() >= MANY_READERS {
-            // A result that is read for long would have an event for each of its readers.
-            readers.retain(|event| !self.source.backend.has_passed(event).unwrap_or(false));
-        }
-        readers.push(event);
-        self.has_readers.store(true, Ordering::Release);
-        Ok(())
-    }
-
-    /// Makes the stream wait for the readers on other streams.
-    ///
-    /// # Safety
-    ///
-    /// The caller is an owner of the blocks.
-    pub(crate) unsafe fn order_after_readers(&self) -> Result<()> {
-        let mut readers = lock(&self.readers);
-        // SAFETY: the caller's promise is the same.
-        let Some(stream) = (unsafe { self.source.stream() }) else { return Ok(()) };
-        while let Some(event) = readers.last() {
-            self.source.backend.stream_wait(stream, event)?;
-            readers.pop();
-        }
-        self.has_readers.store(false, Ordering::Release);
-        Ok(())
-    }
-
     /// The arena's handle goes: its views are stale, and whoever is the last owner frees the blocks. Waits for
     /// the work of a deferred call, which is then the last owner. Returns what freeing said, if the handle was.
     ///
@@ -383,49 +334,6 @@ impl Core {
         }
         outcome
     }
-
-    /// Makes sure that readers on other streams are behind what the arena's stream waits for, or waits for them here.
-    ///
-    /// # Safety
-    ///
-    /// The caller is an owner of the blocks, or the last of them.
-    unsafe fn wait_for_readers(&self) -> Result<()> {
-        // SAFETY: the caller's promise is the same.
-        if unsafe { self.order_after_readers() }.is_ok() {
-            return Ok(());
-        }
-        let events = std::mem::take(&mut *lock(&self.readers));
-        self.has_readers.store(false, Ordering::Release);
-        for event in &events {
-            match self.source.backend.wait(event, None) {
-                Err(error) if !error.is_of_lost_device() => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Tries blocks again that a driver did not take back from an arena that is gone: within a capture, and on the driver's
-/// own thread. The executor is kept until then.
-fn free_later(backend: AnyBackend, executor: Executor, blocks: Vec<Block>) {
-    let (mut left, again) = (blocks, backend.clone());
-    let mut executor = Some(executor);
-    backend.retry(Box::new(move || {
-        for _ in 0..left.len() {
-            let block = left.swap_remove(0);
-            // SAFETY: the blocks came from this backend; their arena is gone, and the stream is asked to pass.
-            match unsafe { again.free(executor.as_ref().map(Executor::as_stream), block) } {
-                Err(refused) if refused.error.is_of_lost_device() => {}
-                Err(refused) => left.push(refused.value),
-                Ok(()) => {}
-            }
-        }
-        if left.is_empty() {
-            drop(executor.take());
-        }
-        left.is_empty()
-    }));
 }
 
 /// A reference to a core: keeps its memory, and neither its blocks nor its lease.

@@ -4,6 +4,7 @@ mod core;
 mod counts;
 mod fence;
 mod options;
+mod readers;
 mod room;
 mod seen;
 #[cfg(loom)]

@@ -3,6 +3,7 @@
 #[cfg(feature = "allocator-api2")]
 mod allocator;
 mod device_room;
+mod hold;
 mod output;
 mod pointers;
 mod scratch;
@@ -19,13 +20,14 @@ use bytemuck::Pod;
 #[cfg(feature = "allocator-api2")]
 pub use self::allocator::HostAllocator;
 pub use self::device_room::DeviceRoom;
+use self::hold::Hold;
 pub use self::output::Output;
 pub use self::scratch::Scratch;
 pub use self::stage::StagedTape;
 pub use self::tape_output::TapeOutput;
 pub use self::writer::Writer;
-use crate::arena::{Access, ArenaDescription, Core, CoreRef, MAX_OUTPUTS, Patience, Room, Stamp, round_up};
-use crate::backend::{Backend, CopyRange, Event, Stream};
+use crate::arena::{Access, ArenaDescription, Core, MAX_OUTPUTS, Patience, Room, Stamp, round_up};
+use crate::backend::{Event, Stream};
 use crate::error::{Error, Result, StaleReason};
 use crate::executor::Executor;
 use crate::view::{Export, View};
@@ -396,109 +398,6 @@ impl Drop for Call {
     fn drop(&mut self) {
         // SAFETY: this is the call that holds the lease, and it is gone now.
         unsafe { Core::end_call(self.core, self.opened.get(), true) };
-    }
-}
-
-/// One hold on the lease: what an open output has of its call.
-#[derive(Debug)]
-struct Hold {
-    core: NonNull<Core>,
-    stamp: Stamp,
-    #[cfg(loom)]
-    opened: u32,
-}
-
-// SAFETY: a hold belongs to no thread, and offers the core, which is Sync.
-unsafe impl Send for Hold {}
-// SAFETY: as above.
-unsafe impl Sync for Hold {}
-
-impl Hold {
-    #[inline]
-    fn core(&self) -> &Core {
-        // SAFETY: the hold keeps the lease, and that the core.
-        unsafe { self.core.as_ref() }
-    }
-
-    /// Whether the host may use room of the hold's call.
-    #[inline]
-    fn host_access(&self, operation: &'static str, access: Access) -> Result<()> {
-        // SAFETY: the hold keeps the lease, whose holder is an owner.
-        unsafe { self.core().host_access(operation, self.generation(), access, Patience::Refuse) }
-    }
-
-    /// The stream of a device's arena.
-    fn stream(&self) -> Option<&Stream> {
-        // SAFETY: the hold keeps the lease, whose holder is an owner, for as long as it is borrowed.
-        unsafe { self.core().source.stream() }
-    }
-
-    /// Makes room known to a device's work.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::HostMemory`] for host pages, which no device has been told of.
-    fn give_to_device(&mut self, operation: &'static str) -> Result<()> {
-        check_device(self.core(), operation)?;
-        if self.core().source.is_shared_with_device() {
-            self.core().fence.take(self.generation());
-        }
-        self.stamp = self.stamp.on_device();
-        Ok(())
-    }
-
-    /// Notes, where a device knows the room, that whatever it was given for is queued by now.
-    #[inline]
-    fn note_end_of_use(&self) {
-        if self.stamp.is_on_device() && self.core().source.is_shared_with_device() {
-            self.core().fence.take(self.generation());
-        }
-    }
-
-    /// Moves bytes between room of the call and live memory of any kind, and is done with both when it returns.
-    ///
-    /// # Safety
-    ///
-    /// The range is live, nobody else uses it, and one end of it is room of this call.
-    unsafe fn transfer(&self, range: CopyRange) -> Result<()> {
-        // SAFETY: the caller's promise is the same.
-        unsafe { self.core().source.backend.transfer_and_wait(self.stream(), range) }
-    }
-
-    #[inline]
-    fn generation(&self) -> u64 {
-        self.stamp.generation()
-    }
-
-    /// Gives the hold back for a reference, and returns it with its stamp.
-    #[inline]
-    fn publish(self) -> (CoreRef, Stamp) {
-        let this = ManuallyDrop::new(self);
-        this.note_end_of_use();
-        #[cfg(loom)]
-        this.core().shadow.write(this.opened);
-        let last = this.core().counts.publish();
-        // SAFETY: publishing has just counted this reference.
-        let reference = unsafe { CoreRef::from_counted(this.core) };
-        if last {
-            // SAFETY: that was the lease's last hold.
-            unsafe { Core::close_last_hold(this.core) };
-        }
-        (reference, this.stamp)
-    }
-}
-
-impl Drop for Hold {
-    #[inline]
-    fn drop(&mut self) {
-        self.note_end_of_use();
-        #[cfg(loom)]
-        self.core().shadow.write(self.opened);
-        let last = self.core().counts.close_output();
-        if last {
-            // SAFETY: that was the lease's last hold.
-            unsafe { Core::close_last_hold(self.core) };
-        }
     }
 }
 
