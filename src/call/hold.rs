@@ -49,18 +49,24 @@ impl Hold {
     /// [`Error::HostMemory`](crate::Error::HostMemory) for host pages, which no device has been told of.
     pub(super) fn give_to_device(&mut self, operation: &'static str) -> Result<()> {
         check_device(self.core(), operation)?;
+        self.note_queued();
+        self.stamp = self.stamp.on_device();
+        Ok(())
+    }
+
+    /// Notes work on room that the host shares with the device: the fence is to stand behind it.
+    #[inline]
+    pub(super) fn note_queued(&self) {
         if self.core().source.is_shared_with_device() {
             self.core().fence.take(self.generation());
         }
-        self.stamp = self.stamp.on_device();
-        Ok(())
     }
 
     /// Notes, where a device knows the room, that whatever it was given for is queued by now.
     #[inline]
     fn note_end_of_use(&self) {
-        if self.stamp.is_on_device() && self.core().source.is_shared_with_device() {
-            self.core().fence.take(self.generation());
+        if self.stamp.is_on_device() {
+            self.note_queued();
         }
     }
 

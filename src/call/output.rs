@@ -199,10 +199,7 @@ impl<T: Pod> Output<T> {
 
     /// Notes work of the crate's own on the room, once it is queued.
     pub(crate) fn note_queued(&self) {
-        let core = self.hold.core();
-        if core.source.is_shared_with_device() {
-            core.fence.take(self.hold.generation());
-        }
+        self.hold.note_queued();
     }
 
     /// A part of the room as values of another type.
