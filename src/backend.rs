@@ -198,6 +198,19 @@ pub struct ScrubRange {
     pub value: u8,
 }
 
+/// Fills each range with its value, by the host.
+///
+/// # Safety
+///
+/// The caller holds each range alone, no device has work on it, and it lies within live memory that the host reaches.
+pub(crate) unsafe fn fill_on_host(ranges: &[ScrubRange]) {
+    for range in ranges {
+        debug_assert!(!range.address.is_null());
+        // SAFETY: this function's own contract.
+        unsafe { range.address.write_bytes(range.value, range.bytes) };
+    }
+}
+
 /// A room for device-sized outputs as a rewind makes it anew: what the device's header says from then on. See
 /// `include/device_arena.h`.
 #[derive(Debug, Clone, Copy)]

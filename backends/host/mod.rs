@@ -13,7 +13,7 @@ pub(crate) use stream::HostStream;
 
 use crate::backend::{
     Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostRetry, HostWork, Origin, Placement,
-    RoomReset, ScrubRange, Stream, StreamKind, Vendor, wrong_vendor,
+    RoomReset, ScrubRange, Stream, StreamKind, Vendor, fill_on_host, wrong_vendor,
 };
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
@@ -234,25 +234,12 @@ impl Backend for Host {
         }
         if stream.is_none() {
             // SAFETY: the caller of `rewind` holds each range alone.
-            unsafe { fill(ranges) };
+            unsafe { fill_on_host(ranges) };
             return Ok(());
         }
         let ranges = ranges.to_vec();
         // SAFETY: as above, until the stream has passed.
-        in_order(stream, move || unsafe { fill(&ranges) })
-    }
-}
-
-/// Fills each range with its value.
-///
-/// # Safety
-///
-/// The caller holds each range alone, and each lies within live host memory.
-unsafe fn fill(ranges: &[ScrubRange]) {
-    for range in ranges {
-        debug_assert!(!range.address.is_null());
-        // SAFETY: this function's own contract.
-        unsafe { range.address.write_bytes(range.value, range.bytes) };
+        in_order(stream, move || unsafe { fill_on_host(&ranges) })
     }
 }
 

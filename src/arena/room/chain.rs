@@ -4,7 +4,7 @@ use super::{Last, Link, Room, allowance, overflow, round_up};
 use crate::arena::options::{ArenaOptions, Growth};
 use crate::arena::source::Source;
 use crate::arena::stats::Counters;
-use crate::backend::{Backend, Block, ScrubRange};
+use crate::backend::{Backend, Block, ScrubRange, fill_on_host};
 use crate::error::{Error, Result};
 use crate::trace::Note;
 
@@ -183,7 +183,7 @@ impl Room {
         let range = ScrubRange { address: block.address().as_ptr(), bytes: block.bytes(), value };
         if source.is_shared_with_device() {
             // SAFETY: the block is fresh and held here alone, and the host reaches it.
-            unsafe { super::rewind::fill_on_host(&[range]) };
+            unsafe { fill_on_host(&[range]) };
             return Ok(());
         }
         // SAFETY: whoever has the room is an owner.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::{Link, Room};
 use crate::arena::source::Source;
 use crate::arena::stats::Counters;
-use crate::backend::{Backend, SCRUBS_AT_ONCE, ScrubRange};
+use crate::backend::{Backend, SCRUBS_AT_ONCE, ScrubRange, fill_on_host};
 use crate::error::{Error, Result};
 use crate::trace::Note;
 
@@ -20,19 +20,6 @@ pub(crate) struct HalfDone {
 impl From<Error> for HalfDone {
     fn from(error: Error) -> Self {
         Self { error, changed: false }
-    }
-}
-
-/// Fills ranges of memory that the host shares with a device.
-///
-/// # Safety
-///
-/// The caller has the ranges alone, the device has no work on them, and the host reaches them.
-pub(super) unsafe fn fill_on_host(ranges: &[ScrubRange]) {
-    for range in ranges {
-        debug_assert!(!range.address.is_null());
-        // SAFETY: this function's own contract.
-        unsafe { range.address.write_bytes(range.value, range.bytes) };
     }
 }
 
