@@ -8,6 +8,7 @@ use cudarc::driver::sys::{CUmemorytype as MemoryType, CUpointer_attribute as Att
 use super::CudaDriver;
 use super::attributes::{Answers, MOST};
 use crate::backend::Vendor;
+use crate::backends::gpu::devices;
 use crate::backends::gpu::driver::{self, Driver, OutsideCaptures};
 use crate::error::{Error, Result};
 use crate::pointer::{AllocationOrigin, MemoryKind, PointerInfo};
@@ -92,7 +93,10 @@ impl CudaDriver {
 
     /// Pageable memory is no driver's, but there are devices that reach it.
     fn unregistered(&self) -> PointerInfo {
-        PointerInfo { is_device_accessible: self.reaches_pageable_memory(), ..PointerInfo::UNREGISTERED }
+        PointerInfo {
+            is_device_accessible: devices::reaches_pageable_memory(self),
+            ..PointerInfo::UNREGISTERED
+        }
     }
 
     /// The mapped part around a pointer, where the driver says: a newer one in a query of its own, which needs no context,

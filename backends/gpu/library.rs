@@ -58,6 +58,13 @@ impl Library {
         })
     }
 
+    /// This vendor's own of a function's names: NVIDIA's comes first. A function of one vendor alone has one name.
+    pub(crate) fn own_name(&self, names: &[&'static str]) -> &'static str {
+        let (first, last) = (names.first(), names.last());
+        let name = if self.vendor == Vendor::Cuda { first } else { last };
+        name.copied().unwrap_or_default()
+    }
+
     /// The function of that name, if the library has it.
     ///
     /// # Safety
