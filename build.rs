@@ -3,11 +3,15 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    #[cfg(feature = "cuda")]
-    images::run();
+    #[cfg(any(feature = "cuda", feature = "rocm"))]
+    {
+        // What GPU vendors share is built for any of them.
+        println!("cargo::rustc-cfg=gpu");
+        images::run();
+    }
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "rocm"))]
 mod images {
     use std::fmt::Write;
     use std::path::Path;

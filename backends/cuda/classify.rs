@@ -88,7 +88,16 @@ impl CudaDriver {
         };
         let (vendor, buffer_id) = (Some(Vendor::Cuda), answers.buffer_id());
         let context = answers.context();
-        Ok(PointerInfo { kind, vendor, allocation, buffer_id, origin, context, is_device_accessible: true })
+        Ok(PointerInfo {
+            kind,
+            vendor,
+            allocation,
+            buffer_id,
+            origin,
+            context,
+            is_device_accessible: true,
+            ..PointerInfo::UNREGISTERED
+        })
     }
 
     /// Pageable memory is no driver's, but there are devices that reach it.

@@ -26,6 +26,9 @@ const NAMES: Names = Names {
             "/run/opengl-driver/lib/libcuda.so.1",
         ]
     },
+    prefers_loaded: false,
+    root_variables: &[],
+    in_roots: "",
 };
 
 static SEARCH: Search<CudaDriver> = Search::new(CudaDriver::load);

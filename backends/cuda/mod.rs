@@ -304,8 +304,8 @@ impl CudaDriver {
         if let Some(device) = known {
             return Ok(device);
         }
-        // SAFETY: the context is of that device; the caller vouches for its owner.
         let info = devices::info(self, ordinal)?.clone();
+        // SAFETY: the context is of that device; the caller vouches for its owner.
         let device = Arc::new(unsafe { Device::new(self, info, context, Some(Arc::clone(owner))) });
         others.push(Arc::downgrade(&device));
         Ok(device)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::deferred::Deferred;
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 pub use self::gpu::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};
 use crate::arena::Arena;
 use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, Vendor, available};
@@ -81,7 +81,7 @@ impl Executor {
         }
     }
 
-    /// The device of that number among all GPUs: NVIDIA's ordinals come first.
+    /// The device of that number among all GPUs: NVIDIA's ordinals come first, then AMD's.
     ///
     /// # Errors
     ///
@@ -108,6 +108,16 @@ impl Executor {
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: u32) -> Result<Self> {
         Self::on(AnyBackend::Cuda(crate::backend::Cuda::load()?), ordinal)
+    }
+
+    /// An AMD device, with a stream of its own.
+    ///
+    /// # Errors
+    ///
+    /// What [`Rocm::load`](crate::backend::Rocm::load) says; [`Error::Unavailable`] for an ordinal that does not exist.
+    #[cfg(feature = "rocm")]
+    pub fn rocm(ordinal: u32) -> Result<Self> {
+        Self::on(AnyBackend::Rocm(crate::backend::Rocm::load()?), ordinal)
     }
 
     /// An executor on any backend, with a stream of its own.
@@ -169,7 +179,8 @@ impl Executor {
         self.0.ordinal
     }
 
-    /// The stream's own handle, for launches and libraries that take one: a `CUstream` of a CUDA executor. It is alive
+    /// The stream's own handle, for launches and libraries that take one: a `CUstream` of a CUDA executor, a
+    /// `hipStream_t` of a ROCm one. It is alive
     /// as long as the executor.
     ///
     /// # Errors
