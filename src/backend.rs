@@ -512,23 +512,20 @@ pub enum AnyBackend {
     Faults(Faults),
 }
 
-/// Every backend that has a driver and devices of its own, in the order in which devices are counted.
-///
-/// # Errors
-///
-/// [`Error::Driver`] of a driver that is there and fails.
-pub(crate) fn available() -> Result<impl Iterator<Item = AnyBackend>> {
-    let backends: [Option<AnyBackend>; 2] = [
+/// Every backend that has a driver and devices of its own, in the order in which devices are counted. A driver is looked
+/// for when its turn comes: a broken one is in nobody's way who has found a device before.
+pub(crate) fn available() -> impl Iterator<Item = Result<AnyBackend>> {
+    let finders: [fn() -> Result<Option<AnyBackend>>; 2] = [
         #[cfg(feature = "cuda")]
-        Cuda::if_present()?.map(AnyBackend::Cuda),
+        || Ok(Cuda::if_present()?.map(AnyBackend::Cuda)),
         #[cfg(not(feature = "cuda"))]
-        None,
+        || Ok(None),
         #[cfg(feature = "rocm")]
-        Rocm::if_present()?.map(AnyBackend::Rocm),
+        || Ok(Rocm::if_present()?.map(AnyBackend::Rocm)),
         #[cfg(not(feature = "rocm"))]
-        None,
+        || Ok(None),
     ];
-    Ok(backends.into_iter().flatten())
+    finders.into_iter().filter_map(|find| find().transpose())
 }
 
 pub(crate) fn wrong_vendor(operation: &'static str, what: &'static str, vendor: Vendor) -> Error {

@@ -188,8 +188,8 @@ impl Device {
         }
         let (own, peer) = (self.info.ordinal, other.info.ordinal);
         let unreachable = || Error::Unreachable { operation: "reach", from: own, to: peer };
-        if own == peer {
-            // Two contexts of one device are two address spaces, which no peer access joins.
+        if own == peer || self.driver.vendor() != other.driver.vendor() {
+            // Two contexts of one device are two address spaces, which no peer access joins, and no driver knows another's.
             return Err(unreachable());
         }
         let (Ok(device), Ok(peer_device)) = (i32::try_from(own), i32::try_from(peer)) else {

@@ -9,10 +9,19 @@ type HostFunction = unsafe extern "C" fn(*mut c_void);
 type Callback = unsafe extern "C" fn(Handle, u32, *mut c_void);
 
 table! {
+    /// What says whether there is a device at all.
+    FirstTable
+    required {
+        init = "hipInit"(c_uint);
+        device_count = "hipGetDeviceCount"(*mut c_int);
+    }
+    optional {}
+}
+
+table! {
     /// HIP's own functions, looked up once.
     OwnTable
     required {
-        init = "hipInit"(c_uint);
         runtime_version = "hipRuntimeGetVersion"(*mut c_int);
         peek_error = "hipPeekAtLastError"();
         take_error = "hipGetLastError"();

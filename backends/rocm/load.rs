@@ -1,6 +1,6 @@
 //! How HIP's runtime is found: once in a process, and never again.
 
-use super::functions::OwnTable;
+use super::functions::{FirstTable, OwnTable};
 use super::{FIRST_VERSION, Rocm, RocmDriver, Version, status_name};
 use crate::backend::Vendor;
 use crate::backends::gpu::devices::Known;
@@ -68,6 +68,28 @@ impl Rocm {
 impl RocmDriver {
     fn load() -> Result<Self, Missing> {
         let library = Library::open(&NAMES).map_err(Missing::library)?;
+        // Without a device nothing else counts, and least of all what an old library lacks.
+        let first = match FirstTable::load(&library) {
+            Ok(first) => first,
+            Err(error) => return Err(Missing::unusable(error, library)),
+        };
+        watch_forks();
+        // SAFETY: the type is that of the runtime's declaration.
+        let error_name = unsafe { library.function("hipGetErrorName") };
+        let mut count = 0;
+        // SAFETY: the runtime takes no flags; calling it again does nothing.
+        let init = || (first.init.name, unsafe { (first.init.call)(0) });
+        // SAFETY: the runtime writes one number.
+        let ask = |count| (first.device_count.name, unsafe { (first.device_count.call)(count) });
+        for (operation, code) in [init(), ask(&raw mut count)] {
+            if code != 0 {
+                let status = (code, status_name(error_name, code));
+                return Err(Missing::by_status(Vendor::Rocm, operation, status, library));
+            }
+        }
+        if count <= 0 {
+            return Err(Missing::device(Vendor::Rocm, "", library));
+        }
         let tables = Table::load(&library).and_then(|table| Ok((table, OwnTable::load(&library)?)));
         let (table, own) = match tables {
             Ok((_, own)) if own.launch_host.is_none() && own.add_callback.is_none() => {
@@ -77,31 +99,12 @@ impl RocmDriver {
             Err(error) => return Err(Missing::unusable(error, library)),
         };
         let mut version = 0;
-        // SAFETY: the runtime writes one number. It does so without a device too.
+        // SAFETY: the runtime writes one number.
         unsafe { (own.runtime_version.call)(&raw mut version) };
         let version = Version(u32::try_from(version).unwrap_or(0));
         if version < FIRST_VERSION {
             let detail = format!("the runtime {} is too old: its version is {}", library.name, version.0);
             return Err(Missing::unusable(Error::Unavailable { vendor: Vendor::Rocm, detail }, library));
-        }
-        watch_forks();
-        // SAFETY: the type is that of the runtime's declaration.
-        let error_name = unsafe { library.function("hipGetErrorName") };
-        // SAFETY: the runtime takes no flags; calling it again does nothing.
-        let code = unsafe { (own.init.call)(0) };
-        if code != 0 {
-            let status = (code, status_name(error_name, code));
-            return Err(Missing::by_status(Vendor::Rocm, own.init.name, status, library));
-        }
-        let mut count = 0;
-        // SAFETY: the runtime writes one number.
-        let code = unsafe { (own.device_count.call)(&raw mut count) };
-        if code != 0 {
-            let status = (code, status_name(error_name, code));
-            return Err(Missing::by_status(Vendor::Rocm, own.device_count.name, status, library));
-        }
-        if count <= 0 {
-            return Err(Missing::device(Vendor::Rocm, "", library));
         }
         Ok(Self { library, table, own, error_name, version, known: Known::default() })
     }

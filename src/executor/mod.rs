@@ -75,8 +75,8 @@ impl Executor {
     ///
     /// [`Error::Driver`] of a driver that is there and fails, and [`Error::Unavailable`] of one that is too old.
     pub fn best() -> Result<Self> {
-        match available()?.next() {
-            Some(backend) => Self::on(backend, 0),
+        match available().next() {
+            Some(backend) => Self::on(backend?, 0),
             None => Self::host(),
         }
     }
@@ -89,7 +89,8 @@ impl Executor {
     /// [`best`](Self::best) says.
     pub fn for_vram(number: u32) -> Result<Self> {
         let mut ordinal = number;
-        for backend in available()? {
+        for backend in available() {
+            let backend = backend?;
             let count = u32::try_from(backend.devices()?.len()).unwrap_or(u32::MAX);
             if ordinal < count {
                 return Self::on(backend, ordinal);
