@@ -37,6 +37,7 @@ mod images {
         let manifest = String::from_utf8(read(root, MANIFEST)?).map_err(|error| error.to_string())?;
         let mut statics = String::new();
         let mut cubins = Vec::new();
+        let mut code_objects: Vec<(String, String, usize)> = Vec::new();
         let mut has_ptx = false;
         for line in manifest.lines() {
             let words: Vec<_> = line.split_whitespace().collect();
@@ -57,6 +58,14 @@ mod images {
                         return Err(format!(
                             "{path} is not the image that {MANIFEST} names: check it out again"
                         ));
+                    }
+                    if *kind == "hsaco" {
+                        if cfg!(feature = "rocm") {
+                            let name = format!("arena.{target}.hsaco");
+                            write_file(&out.join(&name), &image)?;
+                            code_objects.push((target.to_string(), name, image.len()));
+                        }
+                        continue;
                     }
                     let number: Option<u32> = target.strip_prefix("sm_").and_then(|text| text.parse().ok());
                     let number = number.ok_or_else(|| format!("{MANIFEST}: {target} is no target"))?;
@@ -93,6 +102,25 @@ mod images {
              pub(crate) const CUDA_CUBINS: &[(u32, &[u8])] = &[{}];\n",
             entries.join(", ")
         );
+        let mut table = table;
+        if cfg!(feature = "rocm") {
+            code_objects.sort();
+            let mut entries = Vec::new();
+            for (target, name, length) in &code_objects {
+                let symbol = target.to_uppercase().replace('-', "_");
+                let _ = writeln!(
+                    table,
+                    "static {symbol}: Aligned<[u8; {length}]> = \
+                     Aligned(*include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}\")));"
+                );
+                entries.push(format!("(\"{target}\", &{symbol}.0)"));
+            }
+            let _ = writeln!(
+                table,
+                "pub(crate) const ROCM_CODE_OBJECTS: &[(&str, &[u8])] = &[{}];",
+                entries.join(", ")
+            );
+        }
         write_file(&out.join("kernel_images.rs"), table.as_bytes())
     }
 

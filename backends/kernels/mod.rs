@@ -11,8 +11,6 @@ struct Aligned<T>(T);
 // CUDA_CUBINS: machine code by compute capability, major * 10 + minor. Each is aligned to 16 bytes.
 include!(concat!(env!("OUT_DIR"), "/kernel_images.rs"));
 #[cfg(feature = "rocm")]
-pub(crate) const ROCM_CODE_OBJECTS: &[(&str, &[u8])] = &[]; // STAND-IN until the images are merged
-#[cfg(feature = "rocm")]
 pub(crate) const SOURCE: &str = concat!(
     include_str!("../../include/device_arena.h"),
     include_str!("prelude.h"),
