@@ -192,9 +192,9 @@ impl Call {
         let range = CopyRange { destination, source: pointer, bytes: room.len() };
         let backend = &self.core().source.backend;
         match (self.stream(), info.vendor.filter(|_| !info.is_host_accessible())) {
-            // SAFETY: the room was just taken, and the rest is the caller's promise.
             (Some(stream), Some(vendor)) if vendor != backend.vendor() => {
-                unsafe { between_vendors(vendor, info, backend, stream, range) }?
+                // SAFETY: the room was just taken, and the rest is the caller's promise.
+                unsafe { between_vendors(vendor, info, backend, stream, range) }?;
             }
             (Some(stream), _) => {
                 // SAFETY: as above. The driver has read pageable memory when it returns, and what some other vendor's driver
