@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use device_arena::{Arena, ArenaOptions, Call, Error, Placement};
 
 use crate::driver;
+use crate::functions::Function;
 use crate::lab::{Lab, counting};
 use crate::memory::{RELAXED, capture};
 use crate::simulated::{UNKNOWN, simulated_or_skip};
@@ -360,7 +361,7 @@ fn a_capture_whose_end_fails_is_ended_all_the_same() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
     let lab = Lab::new(0);
-    for function in ["cuCtxGetCurrent", "cuCtxPushCurrent_v2", "cuStreamIsCapturing"] {
+    for function in [Function::CtxGetCurrent, Function::CtxPush, Function::StreamIsCapturing] {
         let arena = reserved(&lab);
         let outcome = lab.executor.capture(&arena, |_: &mut Call| {
             simulated.fail(function, 0, 1, UNKNOWN);

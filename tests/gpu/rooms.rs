@@ -2,6 +2,7 @@
 
 use device_arena::{Arena, ArenaOptions, Call, DeviceRoom, Error, Placement, Refused, Scrub, StaleReason};
 
+use crate::functions::Function;
 use crate::lab::{Lab, counting};
 use crate::simulated::{simulated, simulated_or_skip};
 use crate::turn::turn;
@@ -171,7 +172,7 @@ fn a_call_without_a_room_launches_nothing() {
     let Some(simulated) = simulated_or_skip() else { return };
     let lab = Lab::new(0);
     let arena = Arena::new(&lab.executor);
-    let launches = || simulated.calls("cuLaunchKernel");
+    let launches = || simulated.calls(Function::LaunchKernel);
     let before = launches();
     let call = lab.executor.begin(&arena).unwrap();
     let _ = call.output::<u32>(100).unwrap();

@@ -3,18 +3,20 @@
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use device_arena::backend::{AnyBackend, Backend, Cuda};
-use device_arena::{Arena, Executor};
+use device_arena::Arena;
+use device_arena::backend::{AnyBackend, Backend};
 
 use crate::driver::{self, Handle};
 use crate::simulated::{KINDS, Simulated, simulated};
+use crate::vendor;
+use crate::vendors::{present, version_and_library};
 
 static TURNS: Mutex<()> = Mutex::new(());
 
 /// The driver is this test's until it is dropped. Then the same context is current as at first, and the simulated driver
 /// has no memory, streams, events, modules or graphs more than it had.
 pub(crate) struct Turn {
-    cuda: Cuda,
+    backend: AnyBackend,
     current: Handle,
     live: Option<[u64; KINDS.len()]>,
     _turn: MutexGuard<'static, ()>,
@@ -23,31 +25,24 @@ pub(crate) struct Turn {
 /// A turn; none where there is no driver, which is printed, or a failure where `DEVICE_ARENA_REQUIRE` names it.
 pub(crate) fn turn() -> Option<Turn> {
     let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
-    let cuda = match Cuda::load() {
-        Ok(cuda) => cuda,
-        Err(error) => {
-            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
-            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
-            println!("backend skipped: cuda ({error})");
-            return None;
-        }
-    };
-    let devices = cuda.devices().unwrap();
+    let backend = present(vendor::vendor())?;
+    let devices = backend.devices().unwrap();
     let kind = if simulated().is_some() { "simulated" } else { "real" };
-    println!("backend: cuda, {kind} driver {}, {} x {}", cuda.version(), devices.len(), devices[0].name);
+    let (vendor, version) = (backend.vendor(), version_and_library(&backend).0);
+    println!("backend: {vendor}, {kind} driver {version}, {} x {}", devices.len(), devices[0].name);
     static WARM: Once = Once::new();
-    WARM.call_once(|| warm(&cuda));
+    WARM.call_once(|| warm(&backend));
     if let Some(simulated) = simulated() {
         settle(&simulated);
     }
     let live = simulated().map(|simulated| simulated.all_live());
-    Some(Turn { cuda, current: driver::current(), live, _turn: turn })
+    Some(Turn { backend, current: driver::current(), live, _turn: turn })
 }
 
 /// Primary contexts, and the crate's kernels in them, stay for as long as the process.
-fn warm(cuda: &Cuda) {
-    for ordinal in 0..cuda.devices().unwrap().len() as u32 {
-        let executor = Executor::cuda(ordinal).unwrap();
+fn warm(backend: &AnyBackend) {
+    for ordinal in 0..backend.devices().unwrap().len() as u32 {
+        let executor = vendor::executor(ordinal).unwrap();
         let arena = Arena::new(&executor);
         let call = executor.begin(&arena).unwrap();
         drop(call.device_room::<u32>(1).unwrap());
@@ -71,15 +66,11 @@ fn settle(simulated: &Simulated) {
 
 impl Turn {
     pub(crate) fn backend(&self) -> AnyBackend {
-        AnyBackend::Cuda(self.cuda)
-    }
-
-    pub(crate) fn cuda(&self) -> Cuda {
-        self.cuda
+        self.backend.clone()
     }
 
     pub(crate) fn count(&self) -> u32 {
-        self.cuda.devices().unwrap().len() as u32
+        self.backend.devices().unwrap().len() as u32
     }
 
     /// Whether there is a second device; the skip is printed.

@@ -7,6 +7,7 @@ use device_arena::{Arena, Error, Executor, Holder};
 use crate::lab::{Lab, counting};
 use crate::simulated::{simulated, simulated_or_skip};
 use crate::turn::turn;
+use crate::vendor;
 
 const LEN: usize = 1000;
 
@@ -66,7 +67,7 @@ fn the_next_calls_writes_wait_for_the_readers_kernel() {
 fn many_readers_on_many_streams_are_all_waited_for() {
     let Some(_turn) = turn() else { return };
     let writer = Lab::new(0);
-    let readers: Vec<_> = (0..4).map(|_| writer.with_executor(Executor::cuda(0).unwrap())).collect();
+    let readers: Vec<_> = (0..4).map(|_| writer.with_executor(vendor::executor(0).unwrap())).collect();
     if let Some(simulated) = simulated() {
         simulated.set("LATE", "1");
     }
@@ -116,7 +117,7 @@ fn a_guard_on_the_arenas_own_executor_asks_the_driver_for_nothing() {
 #[test]
 fn what_can_not_be_read_on_a_device_is_refused_and_holds_nothing() {
     let Some(_turn) = turn() else { return };
-    let (lab, reader) = (Lab::new(0), Executor::cuda(0).unwrap());
+    let (lab, reader) = (Lab::new(0), vendor::executor(0).unwrap());
     let arena = Arena::new(&lab.executor);
     let call = lab.executor.begin(&arena).unwrap();
     let view = lab.fill_output(&call, LEN, 1).publish();
@@ -134,7 +135,7 @@ fn what_can_not_be_read_on_a_device_is_refused_and_holds_nothing() {
 #[test]
 fn a_begin_that_waits_goes_on_when_the_guard_is_dropped_elsewhere() {
     let Some(_turn) = turn() else { return };
-    let (lab, reader) = (Lab::new(0), Executor::cuda(0).unwrap());
+    let (lab, reader) = (Lab::new(0), vendor::executor(0).unwrap());
     let arena = Arena::new(&lab.executor);
     let view = lab.filled(&arena, LEN, 1);
     let guard = view.read_on(&reader).unwrap();

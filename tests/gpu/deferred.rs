@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use device_arena::{Arena, Deferred, Error, Holder, View};
 
+use crate::functions::Function;
 use crate::lab::{Lab, counting};
 use crate::simulated::{simulated, simulated_or_skip};
 use crate::turn::turn;
@@ -206,7 +207,7 @@ fn a_steady_deferred_call_asks_for_one_event_and_no_memory() {
     let lab = Lab::new(0);
     let arena = reserved(&lab);
     deferred(&lab, &arena, 0).wait().unwrap();
-    let count = || (simulated.calls("cuEventRecord"), simulated.calls("cuMemAlloc_v2"));
+    let count = || (simulated.calls(Function::EventRecord), simulated.calls(Function::MemAlloc));
     let before = count();
     for round in 0..10 {
         deferred(&lab, &arena, round).wait().unwrap();

@@ -3,14 +3,16 @@
 use device_arena::{AllocationOrigin, Arena, Error, Executor, MemoryKind, PointerInfo, Result};
 
 use crate::driver;
+use crate::functions::Function;
 use crate::memory::{Memory, Virtual, ask_range};
 use crate::simulated::simulated_or_skip;
 use crate::turn::turn;
+use crate::vendor;
 
 #[test]
 fn a_range_that_leaves_its_allocation_is_refused() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let bytes = 4 << 20;
     for memory in [Memory::device(&executor, bytes), Memory::pinned(&executor, bytes)] {
         let start = memory.pointer();
@@ -38,7 +40,7 @@ fn a_range_that_leaves_its_allocation_is_refused() {
 #[test]
 fn sizes_that_can_not_be_are_refused_and_no_bytes_are_nothing() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let memory = Memory::device(&executor, 4096);
     for pointer in [memory.pointer().cast_const(), std::ptr::null(), std::ptr::without_provenance(0x10)] {
         assert_eq!(ask_range(pointer, 0).unwrap().kind, MemoryKind::Unregistered);
@@ -78,7 +80,7 @@ fn check_mapped_ranges(executor: &Executor, ask: impl Fn(*const u8, usize) -> Re
 #[test]
 fn a_range_may_span_mappings_and_not_leave_what_is_mapped() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     check_mapped_ranges(&executor, |pointer, bytes| {
         executor.with_current(|| ask_range(pointer, bytes)).unwrap()
     });
@@ -87,7 +89,7 @@ fn a_range_may_span_mappings_and_not_leave_what_is_mapped() {
 #[test]
 fn virtual_ranges_are_held_against_what_is_mapped_without_a_context() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     assert!(driver::current().is_null());
     check_mapped_ranges(&executor, ask_range);
 }
@@ -96,7 +98,7 @@ fn virtual_ranges_are_held_against_what_is_mapped_without_a_context() {
 fn a_call_asks_once_for_each_allocation_and_the_next_call_asks_again() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let arena = Arena::new(&executor);
     let buffers = [
         Memory::device(&executor, 100_000),
@@ -105,7 +107,7 @@ fn a_call_asks_once_for_each_allocation_and_the_next_call_asks_again() {
         Memory::pool(&executor, 100_000),
     ];
     let local = [7u8; 64];
-    let asked = || simulated.calls("cuPointerGetAttributes");
+    let asked = || simulated.calls(Function::PointerGetAttributes);
     for round in 0..3 {
         let call = executor.begin(&arena).unwrap();
         for buffer in &buffers {
@@ -135,7 +137,7 @@ fn a_call_asks_once_for_each_allocation_and_the_next_call_asks_again() {
 #[test]
 fn more_allocations_than_a_call_remembers_are_answered_right() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let arena = Arena::new(&executor);
     let buffers: Vec<_> = (0..40)
         .map(|at| if at % 2 == 0 { Memory::device(&executor, 4096) } else { Memory::pinned(&executor, 4096) })

@@ -7,6 +7,7 @@ use device_arena::{
 use crate::failing::{Scene, each_call_fails_once};
 use crate::lab::{Lab, counting};
 use crate::memory::RawStream;
+use crate::vendor;
 
 const LEN: usize = 100;
 
@@ -223,7 +224,7 @@ fn reserve_trim_and_the_next_call() {
 #[test]
 fn executors_kernels_and_adopted_streams() {
     each_call_fails_once(ArenaOptions::new(), |scene| {
-        let lab = Lab::load(Executor::cuda(0)?)?;
+        let lab = Lab::load(vendor::executor(0)?)?;
         let arena = Arena::new(&lab.executor);
         let call = lab.executor.begin(&arena)?;
         let mut output = call.output::<u32>(LEN)?;

@@ -2,9 +2,11 @@
 
 use device_arena::{Arena, ArenaOptions, Captured, Error, Executor, Holder, Placement, Result, Scrub, View};
 
+use crate::functions::Function;
 use crate::lab::{Lab, counting};
 use crate::simulated::{simulated, simulated_or_skip};
 use crate::turn::turn;
+use crate::vendor;
 
 const LEN: usize = 1000;
 
@@ -231,7 +233,7 @@ fn what_would_spoil_the_capture_is_refused_and_the_capture_goes_on() {
     }));
     is_refused(refused_within(&lab, &arena, |_| other.trim().map(drop)));
     is_refused(refused_within(&lab, &arena, |_| {
-        let reader = Executor::cuda(0)?;
+        let reader = vendor::executor(0)?;
         let far = Lab::load(reader)?;
         let arena = Arena::new(&far.executor);
         let call = far.executor.begin(&arena)?;
@@ -358,7 +360,8 @@ fn a_launch_asks_for_no_memory_and_no_event() {
     let (arena, source) = (reserved(&lab, Placement::Device), Source::new(&lab));
     let mut captured = captured(&lab, &arena, source.address);
     captured.launch().unwrap();
-    let count = || ["cuMemAlloc_v2", "cuEventCreate", "cuLaunchKernel"].map(|name| simulated.calls(name));
+    let functions = [Function::MemAlloc, Function::EventCreate, Function::LaunchKernel];
+    let count = || functions.map(|function| simulated.calls(function));
     let before = count();
     for _ in 0..10 {
         captured.launch().unwrap();

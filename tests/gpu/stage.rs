@@ -6,6 +6,7 @@ use crate::lab::Lab;
 use crate::memory::{Memory, Virtual};
 use crate::simulated::simulated;
 use crate::turn::turn;
+use crate::vendor;
 
 fn text() -> Vec<u8> {
     (0..5000u32).map(|at| (at * 31 % 251) as u8).collect()
@@ -118,7 +119,7 @@ fn bytes_of_another_ordinal_are_copied_right_with_and_without_peer_access() {
         return;
     }
     let (lab, text) = (Lab::new(0), text());
-    let memory = Memory::device(&Executor::cuda(1).unwrap(), 5000);
+    let memory = Memory::device(&vendor::executor(1).unwrap(), 5000);
     memory.write(&text);
     let words = of_pageable(&lab.executor, WORDS);
     for peers in ["1", "0"] {
@@ -194,7 +195,7 @@ fn the_hosts_memory_is_free_again_when_stage_returns() {
 fn device_bytes_come_to_a_call_of_the_host() {
     let Some(_turn) = turn() else { return };
     let text = text();
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let memory = Memory::device(&executor, 5000);
     memory.write(&text);
     let host = Executor::host().unwrap();

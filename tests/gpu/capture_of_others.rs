@@ -6,6 +6,7 @@ use crate::driver;
 use crate::lab::{Lab, counting};
 use crate::memory::{MODES, RawStream, capture, launch_and_drop};
 use crate::turn::turn;
+use crate::vendor;
 
 const LEN: usize = 1000;
 
@@ -62,7 +63,7 @@ fn a_begin_that_has_something_to_see_to_is_refused_and_the_views_stay() {
         // A reader on another stream to be waited for.
         let read = options.build(&lab.executor).unwrap();
         let view = lab.filled(&read, LEN, 7);
-        drop(view.read_on(&Executor::cuda(0).unwrap()).unwrap());
+        drop(view.read_on(&vendor::executor(0).unwrap()).unwrap());
         is_refused(&lab, mode, || lab.executor.begin(&read).map(drop));
         assert_eq!(view.to_vec().unwrap(), counting(7, LEN));
         for arena in [&chained, &scrubbed, &read] {
@@ -160,7 +161,7 @@ fn other_streams_captures_are_left_alone() {
                 for round in 1..4 {
                     let view = lab.filled(&arena, LEN * round, 9);
                     assert_eq!(view.to_vec().unwrap(), counting(9, LEN * round));
-                    let reader = Executor::cuda(0).unwrap();
+                    let reader = vendor::executor(0).unwrap();
                     drop(view.read_on(&reader).unwrap());
                 }
                 let soon = lab.executor.defer(&arena, |call| Ok(call.output::<u8>(9)?.publish())).unwrap();
@@ -175,7 +176,7 @@ fn other_streams_captures_are_left_alone() {
             let mut captured =
                 lab.executor.capture(&own, |call| Ok(lab.fill_output(call, LEN, 1).publish())).unwrap();
             assert_eq!(captured.launch().unwrap().to_vec().unwrap(), counting(1, LEN));
-            drop(Lab::load(Executor::cuda(0).unwrap()).unwrap());
+            drop(Lab::load(vendor::executor(0).unwrap()).unwrap());
         });
         assert!(!graph.is_null(), "mode {mode}: the capture was spoilt");
         // SAFETY: the graph is this one's alone.
@@ -199,7 +200,7 @@ fn a_wait_for_a_deferred_call_is_refused_and_the_capture_goes_on() {
 #[test]
 fn a_default_stream_is_as_good_as_captured_while_a_stream_that_it_waits_for_is() {
     let Some(_turn) = turn() else { return };
-    let home = Executor::cuda(0).unwrap();
+    let home = vendor::executor(0).unwrap();
     let done = std::thread::spawn(move || {
         let context = cudarc::driver::CudaContext::new(0).unwrap();
         let lab = Lab::on(Executor::from_cudarc(&context.default_stream()).unwrap());

@@ -4,6 +4,7 @@ use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
 use crate::driver::symbol;
+use crate::functions::Function;
 
 /// Status codes of the driver.
 pub(crate) const UNKNOWN: u32 = 999;
@@ -29,12 +30,12 @@ pub(crate) fn simulated() -> Option<Simulated> {
     // SAFETY: the types are those of the simulated driver's README.
     *FOUND.get_or_init(|| unsafe {
         Some(Simulated {
-            fail: symbol("device_arena_simulated_fail\0")?,
-            clear: symbol("device_arena_simulated_clear\0")?,
-            lose_device: symbol("device_arena_simulated_lose_device\0")?,
-            set: symbol("device_arena_simulated_set\0")?,
-            calls: symbol("device_arena_simulated_calls\0")?,
-            live: symbol("device_arena_simulated_live\0")?,
+            fail: symbol("device_arena_simulated_fail")?,
+            clear: symbol("device_arena_simulated_clear")?,
+            lose_device: symbol("device_arena_simulated_lose_device")?,
+            set: symbol("device_arena_simulated_set")?,
+            calls: symbol("device_arena_simulated_calls")?,
+            live: symbol("device_arena_simulated_live")?,
         })
     })
 }
@@ -54,9 +55,9 @@ fn text(text: &str) -> CString {
 
 impl Simulated {
     /// Lets `times` calls of a function fail, after so many that succeed; zero times is all of them.
-    pub(crate) fn fail(&self, function: &str, after: u64, times: u64, status: u32) {
+    pub(crate) fn fail(&self, function: Function, after: u64, times: u64, status: u32) {
         // SAFETY: the name is a C string.
-        unsafe { (self.fail)(text(function).as_ptr(), after, times, status) }
+        unsafe { (self.fail)(text(function.name()).as_ptr(), after, times, status) }
     }
 
     /// Forgets failures, and finds lost devices again.
@@ -76,9 +77,9 @@ impl Simulated {
     }
 
     /// How often a function was called.
-    pub(crate) fn calls(&self, function: &str) -> u64 {
+    pub(crate) fn calls(&self, function: Function) -> u64 {
         // SAFETY: the name is a C string.
-        unsafe { (self.calls)(text(function).as_ptr()) }
+        unsafe { (self.calls)(text(function.name()).as_ptr()) }
     }
 
     /// How often any function was called.

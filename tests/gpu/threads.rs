@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use device_arena::{Arena, Error, Executor};
+use device_arena::{Arena, Error};
 
 use crate::lab::{Lab, counting};
 use crate::simulated::simulated;
 use crate::turn::turn;
+use crate::vendor;
 
 const LEN: usize = 300;
 
@@ -46,7 +47,7 @@ fn threads_share_an_arena_and_its_readers_see_one_call_each() {
         for thread in 0..4u32 {
             let (lab, arena, calls, reads) = (&lab, &arena, &calls, &reads);
             threads.spawn(move || {
-                let reader = lab.with_executor(Executor::cuda(0).unwrap());
+                let reader = lab.with_executor(vendor::executor(0).unwrap());
                 let target = Arena::new(&reader.executor);
                 for round in 0..30 {
                     let first = thread * 10_000 + round;

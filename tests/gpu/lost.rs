@@ -1,6 +1,6 @@
 //! A device that is lost in the middle of a call: errors from then on, and nothing else.
 
-use device_arena::{Arena, ArenaOptions, Error, Executor, MemoryKind, Placement, Status, TapeView};
+use device_arena::{Arena, ArenaOptions, Error, MemoryKind, Placement, Status, TapeView};
 
 use crate::heap;
 use crate::lab::{Lab, counting};
@@ -8,6 +8,7 @@ use crate::memory::ask;
 use crate::process::{alone, is_child};
 use crate::simulated::{simulated, simulated_or_skip};
 use crate::turn::turn;
+use crate::vendor;
 
 const LEN: usize = 1000;
 
@@ -25,7 +26,7 @@ fn every_use_is_an_error_and_every_drop_returns() {
     let Some(simulated) = simulated_or_skip() else { return };
     let local = 7u8;
     for placement in [Placement::Device, Placement::HostCoherent] {
-        let (lab, reader) = (Lab::new(0), Executor::cuda(0).unwrap());
+        let (lab, reader) = (Lab::new(0), vendor::executor(0).unwrap());
         let options = ArenaOptions::new().placement(placement);
         let arenas: Vec<_> = (0..6).map(|_| options.build(&lab.executor).unwrap()).collect();
         let [idle, running, read, deferred, captured, room] = &arenas[..] else { unreachable!() };
@@ -54,7 +55,7 @@ fn every_use_is_an_error_and_every_drop_returns() {
         is_lost(idle_view.read_on(&reader).map(drop));
         is_lost(idle.trim());
         is_lost(Lab::load(lab.executor.clone()).map(drop));
-        is_lost(Executor::cuda(0));
+        is_lost(vendor::executor(0));
         is_lost(call.stage(&TapeView::of(b"abc", &[0u32, 1, 3]).unwrap()).map(drop));
         // What asks nothing of the device goes on.
         assert_eq!(ask(&raw const local).unwrap().kind, MemoryKind::Unregistered);
@@ -91,7 +92,7 @@ fn nothing_of_the_hosts_memory_is_left_of_a_lost_device() {
     let Some(mut turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
     let lose = || {
-        let (lab, reader) = (Lab::new(0), Executor::cuda(0).unwrap());
+        let (lab, reader) = (Lab::new(0), vendor::executor(0).unwrap());
         let options = ArenaOptions::new().first_capacity(1024);
         let arenas: Vec<_> = (0..5).map(|_| options.build(&lab.executor).unwrap()).collect();
         let [chained, read, deferred, captured, running] = &arenas[..] else { unreachable!() };

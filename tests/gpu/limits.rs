@@ -6,13 +6,14 @@ use device_arena::{Arena, ArenaOptions, Error, Executor, Holder, Placement};
 
 use crate::lab::{Lab, counting};
 use crate::turn::turn;
+use crate::vendor;
 
 const LEN: usize = 1000;
 
 #[test]
 fn generations_that_are_used_up_change_nothing() {
     let Some(turn) = turn() else { return };
-    let (lab, reader) = (Lab::new(0), Executor::cuda(0).unwrap());
+    let (lab, reader) = (Lab::new(0), vendor::executor(0).unwrap());
     for placement in [Placement::Device, Placement::HostCoherent] {
         let arena = ArenaOptions::new().placement(placement).build(&lab.executor).unwrap();
         let mut earlier = None;
@@ -84,7 +85,7 @@ fn a_captured_call_says_when_it_can_be_launched_no_more() {
 #[test]
 fn readers_are_counted_up_to_their_limit() {
     let Some(_turn) = turn() else { return };
-    let (lab, reader) = (Lab::new(0), Executor::cuda(0).unwrap());
+    let (lab, reader) = (Lab::new(0), vendor::executor(0).unwrap());
     let arena = Arena::new(&lab.executor);
     let view = lab.filled(&arena, LEN, 1);
     let guards: Vec<_> = (0..3).map(|_| view.read_on(&reader).unwrap()).collect();

@@ -2,7 +2,8 @@
 
 use device_arena::{Arena, ArenaOptions, Error, Growth, Placement, Residency, Scrub, View};
 
-use crate::driver::{self, Pushed};
+use crate::driver::{self, Context, Pushed};
+use crate::functions::Function;
 use crate::lab::{Lab, counting};
 use crate::simulated::{OUT_OF_MEMORY, simulated, simulated_or_skip};
 use crate::turn::turn;
@@ -22,7 +23,7 @@ fn out_of_memory_says_how_much_there_is_and_leaves_the_arena_as_it_was() {
     let error = call.output::<u8>(asked).unwrap_err();
     println!("{error}");
     let Error::OutOfMemory { operation, requested, free, total: said, .. } = error else { panic!("{error}") };
-    assert_eq!(operation, "cuMemAlloc_v2");
+    assert_eq!(operation, Function::MemAlloc.name());
     assert!((asked..asked + 4096).contains(&requested), "{requested}");
     assert!(said.is_some_and(|said| said <= total) && free.is_some_and(|free| free <= total));
     let after = arena.stats();
@@ -74,7 +75,7 @@ fn a_replacement_that_the_device_has_no_room_for_keeps_the_chain() {
     let first = run(1);
     let blocks = arena.stats().allocations;
     assert!(blocks > 1);
-    simulated.fail("cuMemAlloc_v2", 0, 0, OUT_OF_MEMORY);
+    simulated.fail(Function::MemAlloc, 0, 0, OUT_OF_MEMORY);
     let second = run(2);
     assert!(matches!(first[0].to_vec(), Err(Error::Stale { .. })));
     for (view, len) in second.iter().zip(sizes) {
@@ -241,27 +242,18 @@ fn an_arena_is_dropped_on_any_thread_under_any_context() {
     let lab = Lab::new(0);
     turn.left();
     for placement in PLACEMENTS {
+        let Some(context) = Context::other(&turn, turn.count() - 1) else { return };
         let arena = ArenaOptions::new().placement(placement).build(&lab.executor).unwrap();
         let view = lab.filled(&arena, 50_000, 1);
-        let (mut context, mut popped) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the driver writes one handle, and makes it current.
-        unsafe {
-            driver::ok(driver::ctx_create(&raw mut context, 0, turn.count() as i32 - 1));
-            driver::ok(driver::ctx_pop(&raw mut popped));
-        }
-        let handle = context.addr();
         let dropper = std::thread::spawn(move || {
-            let context = std::ptr::without_provenance_mut(handle);
             // SAFETY: the context outlives this.
-            let pushed = unsafe { Pushed::new(context) };
+            let pushed = unsafe { Pushed::new(context.handle()) };
             drop(arena);
-            assert_eq!(driver::current(), context);
+            assert_eq!(driver::current(), context.handle());
             drop(pushed);
         });
         dropper.join().unwrap();
         assert!(matches!(view.to_vec(), Err(Error::Stale { .. })));
-        // SAFETY: nothing is in it.
-        driver::ok(unsafe { driver::ctx_destroy(context) });
     }
     drop(lab);
     turn.nothing_is_left();

@@ -2,16 +2,17 @@
 
 use std::sync::{Arc, Barrier};
 
-use device_arena::backend::{Cuda, Vendor};
+use device_arena::backend::Vendor;
 use device_arena::{Arena, Error, Executor, Status};
 
+use crate::functions::Function;
 use crate::lab::{Lab, counting};
 use crate::memory::ask;
 use crate::process::{alone, is_child, run_child};
 use crate::simulated::{simulated, simulated_or_skip};
 use crate::turn::turn;
-
-const PATH: &str = "DEVICE_ARENA_CUDA_LIBRARY";
+use crate::vendor;
+use crate::vendors::version_and_library;
 
 /// What is said where there is no driver.
 #[track_caller]
@@ -20,7 +21,7 @@ fn unavailable<T>(outcome: Result<T, Error>) -> String {
     assert_eq!(error.status(), Status::Unavailable, "{error}");
     let text = error.to_string();
     let Error::Unavailable { vendor, .. } = error else { panic!("{text}") };
-    assert_eq!(vendor, Vendor::Cuda);
+    assert_eq!(vendor, vendor::vendor());
     println!("{text}");
     text
 }
@@ -39,16 +40,16 @@ fn host_serves() {
 fn no_library_is_unavailable_with_the_names_that_were_tried() {
     if !alone(
         "loading::no_library_is_unavailable_with_the_names_that_were_tried",
-        &[("LD_LIBRARY_PATH", None), (PATH, None)],
+        &[("LD_LIBRARY_PATH", None), (vendor::path_variable(), None)],
     ) {
         return;
     }
-    if Cuda::load().is_ok() {
+    if vendor::load().is_ok() {
         println!("skipped: this machine has a driver where it is looked for");
         return;
     }
-    let text = unavailable(Executor::cuda(0));
-    for name in ["libcuda.so.1", "libcuda.so ", "/usr/lib/wsl/lib/libcuda.so.1", "/run/opengl-driver/lib"] {
+    let text = unavailable(vendor::executor(0));
+    for name in vendor::library_names() {
         assert!(text.contains(name), "{name} is not in: {text}");
     }
     let local = 7u8;
@@ -59,14 +60,14 @@ fn no_library_is_unavailable_with_the_names_that_were_tried() {
 
 #[test]
 fn a_path_that_leads_nowhere_is_named_and_nothing_else_is_tried() {
-    let path = "/nowhere/libcuda.so";
-    if !alone("loading::a_path_that_leads_nowhere_is_named_and_nothing_else_is_tried", &[(PATH, Some(path))])
-    {
+    let (variable, path) = (vendor::path_variable(), "/nowhere/driver.so");
+    let name = "loading::a_path_that_leads_nowhere_is_named_and_nothing_else_is_tried";
+    if !alone(name, &[(variable, Some(path))]) {
         return;
     }
-    let text = unavailable(Executor::cuda(0));
-    assert!(text.contains(path) && text.contains(PATH), "{text}");
-    assert!(!text.contains("libcuda.so.1"), "{text}");
+    let text = unavailable(vendor::executor(0));
+    assert!(text.contains(path) && text.contains(variable), "{text}");
+    assert!(!vendor::library_names().iter().any(|name| text.contains(name)), "{text}");
 }
 
 #[test]
@@ -75,20 +76,20 @@ fn a_file_that_is_no_library_is_named() {
     let path = std::env::temp_dir().join(format!("device-arena-{}.so", std::process::id()));
     if !is_child(name) {
         std::fs::write(&path, b"no library").unwrap();
-        run_child(name, &[(PATH, Some(path.to_str().unwrap()))]);
+        run_child(name, &[(vendor::path_variable(), Some(path.to_str().unwrap()))]);
         std::fs::remove_file(&path).unwrap();
         return;
     }
-    let text = unavailable(Executor::cuda(0));
-    assert!(text.contains(&std::env::var(PATH).unwrap()), "{text}");
+    let text = unavailable(vendor::executor(0));
+    assert!(text.contains(&std::env::var(vendor::path_variable()).unwrap()), "{text}");
 }
 
 #[test]
 fn an_explicit_path_is_the_one_that_is_opened() {
     let name = "loading::an_explicit_path_is_the_one_that_is_opened";
     if is_child(name) {
-        let cuda = Cuda::load().unwrap();
-        assert_eq!(cuda.library(), std::env::var(PATH).unwrap());
+        let backend = vendor::load().unwrap();
+        assert_eq!(version_and_library(&backend).1, std::env::var(vendor::path_variable()).unwrap());
         let lab = Lab::new(0);
         let arena = Arena::new(&lab.executor);
         assert_eq!(lab.filled(&arena, 100, 7).to_vec().unwrap(), counting(7, 100));
@@ -98,21 +99,21 @@ fn an_explicit_path_is_the_one_that_is_opened() {
     // The path of what the loader has found by its name.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut found = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
-    let is_driver = |path: &&str| path.contains("libcuda.so") || path.contains("simulated_cuda");
-    let Some(path) = found.find(is_driver) else {
-        println!("skipped: this system does not say where {} is", turn.cuda().library());
+    let Some(path) = found.find(|path| path.contains(vendor::library_names()[0])) else {
+        let backend = turn.backend();
+        println!("skipped: this system does not say where {} is", version_and_library(&backend).1);
         return;
     };
-    run_child(name, &[(PATH, Some(path))]);
+    run_child(name, &[(vendor::path_variable(), Some(path))]);
 }
 
 #[test]
 fn a_required_function_that_is_missing_is_named() {
     let name = "loading::a_required_function_that_is_missing_is_named";
     if is_child(name) {
-        assert!(unavailable(Executor::cuda(0)).contains("cuPointerGetAttributes"));
+        assert!(unavailable(vendor::executor(0)).contains(Function::PointerGetAttributes.name()));
         // A driver that is there and can't be used is no reason to be slow.
-        assert!(unavailable(Executor::best()).contains("cuPointerGetAttributes"));
+        assert!(unavailable(Executor::best()).contains(Function::PointerGetAttributes.name()));
         let local = 7u8;
         assert!(ask(&raw const local).is_err());
         return;
@@ -123,7 +124,7 @@ fn a_required_function_that_is_missing_is_named() {
         );
         return;
     };
-    run_child(name, &[(PATH, Some(&path))]);
+    run_child(name, &[(vendor::path_variable(), Some(&path))]);
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn without_optional_functions_only_what_needs_them_is_refused() {
         let raw = crate::memory::RawStream::new(&lab.executor);
         // SAFETY: the stream outlives what it would have become.
         let refused = unsafe { Executor::adopt(turn.backend(), raw.handle, Box::new(())) };
-        assert!(unavailable(refused.map_err(Error::from)).contains("cuStreamGetCtx"));
+        assert!(unavailable(refused.map_err(Error::from)).contains(Function::StreamGetCtx.name()));
         let soon = lab.executor.defer(&arena, |call| Ok(call.output::<u8>(9)?.publish())).unwrap();
         assert_eq!(soon.wait().unwrap().len(), 9);
         return;
@@ -149,22 +150,21 @@ fn without_optional_functions_only_what_needs_them_is_refused() {
         println!("skipped: DEVICE_ARENA_TEST_MISSING_SYMBOLS names no driver that lacks optional functions");
         return;
     };
-    run_child(name, &[(PATH, Some(&path))]);
+    run_child(name, &[(vendor::path_variable(), Some(&path))]);
 }
 
 #[test]
 fn a_driver_without_a_device_leaves_the_host() {
     let name = "loading::a_driver_without_a_device_leaves_the_host";
     if is_child(name) {
-        let text = unavailable(Executor::cuda(0));
+        let text = unavailable(vendor::executor(0));
         assert!(text.contains("no device"), "{text}");
-        assert!(Cuda::if_present().unwrap().is_none());
         host_serves();
         return;
     }
     let Some(_turn) = turn() else { return };
     let devices =
-        if simulated().is_some() { "DEVICE_ARENA_SIMULATED_DEVICES" } else { "CUDA_VISIBLE_DEVICES" };
+        if simulated().is_some() { "DEVICE_ARENA_SIMULATED_DEVICES" } else { vendor::visible_devices() };
     let none = if simulated().is_some() { "0" } else { "-1" };
     run_child(name, &[(devices, Some(none))]);
 }
@@ -173,17 +173,18 @@ fn a_driver_without_a_device_leaves_the_host() {
 fn a_driver_that_fails_is_an_error_and_no_slow_run() {
     let name = "loading::a_driver_that_fails_is_an_error_and_no_slow_run";
     if is_child(name) {
-        let outcomes = [Executor::best(), Executor::cuda(0), Executor::for_vram(0)];
+        let outcomes = [Executor::best(), vendor::executor(0), Executor::for_vram(0)];
         for error in outcomes.map(|outcome| outcome.unwrap_err()) {
             let Error::Driver { vendor, operation, code, name } = error else { panic!("{error}") };
-            assert_eq!((vendor, operation, code), (Vendor::Cuda, "cuInit", 999));
-            assert!(name.contains("UNKNOWN"), "{name}");
+            assert_eq!((vendor, operation, code), (vendor::vendor(), Function::Init.name(), 999));
+            assert!(name.to_ascii_uppercase().contains("UNKNOWN"), "{name}");
         }
         return;
     }
     let Some(_turn) = turn() else { return };
     let Some(_) = simulated_or_skip() else { return };
-    run_child(name, &[("DEVICE_ARENA_SIMULATED_FAULTS", Some("cuInit:0:0:999"))]);
+    let fault = format!("{}:0:0:999", Function::Init);
+    run_child(name, &[("DEVICE_ARENA_SIMULATED_FAULTS", Some(&fault))]);
 }
 
 #[test]
@@ -201,14 +202,14 @@ fn two_threads_load_one_driver_once() {
             let barrier = Arc::clone(&barrier);
             std::thread::spawn(move || {
                 barrier.wait();
-                Cuda::load().unwrap().version()
+                version_and_library(&vendor::load().unwrap()).0
             })
         })
         .collect();
     let versions: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     assert!(versions.windows(2).all(|pair| pair[0] == pair[1]));
     if let Some(simulated) = simulated() {
-        assert_eq!(simulated.calls("cuInit"), 1);
+        assert_eq!(simulated.calls(Function::Init), 1);
     }
 }
 
@@ -250,7 +251,7 @@ fn in_the_child(lab: &Lab, arena: &Arena, view: &device_arena::View<u32>) -> i32
     let is_refused = |error: Error| error.status() == Status::Unavailable;
     let local = 7u8;
     let checks: [&dyn Fn() -> bool; 9] = [
-        &|| Executor::cuda(0).is_err_and(is_refused),
+        &|| vendor::executor(0).is_err_and(is_refused),
         &|| Executor::best().is_err_and(is_refused),
         &|| Executor::for_vram(0).is_err_and(is_refused),
         &|| ask(&raw const local).is_err_and(is_refused),

@@ -5,82 +5,40 @@ use device_arena::backend::AnyBackend;
 use device_arena::{Arena, ArenaOptions, Error, Executor, Holder, Result, View};
 
 use crate::driver;
+use crate::functions::Function;
 use crate::lab::{Lab, counting};
 use crate::simulated::{Simulated, UNKNOWN, simulated_or_skip};
 use crate::turn::{Turn, turn};
+use crate::vendor;
 
-/// The functions that the crate calls. What pops a context is left out: it can't fail where there is one.
-const FUNCTIONS: [&str; 43] = [
-    "cuCtxGetCurrent",
-    "cuCtxGetDevice",
-    "cuCtxPushCurrent_v2",
-    "cuDeviceCanAccessPeer",
-    "cuCtxEnablePeerAccess",
-    "cuDeviceGet",
-    "cuDeviceGetAttribute",
-    "cuDeviceGetCount",
-    "cuDevicePrimaryCtxRetain",
-    "cuEventCreate",
-    "cuEventDestroy_v2",
-    "cuEventQuery",
-    "cuEventRecord",
-    "cuEventSynchronize",
-    "cuGetErrorName",
-    "cuGraphDestroy",
-    "cuGraphExecDestroy",
-    "cuGraphInstantiateWithFlags",
-    "cuGraphLaunch",
-    "cuLaunchHostFunc",
-    "cuLaunchKernel",
-    "cuMemAlloc_v2",
-    "cuMemFreeHost",
-    "cuMemFree_v2",
-    "cuMemGetAddressRange_v2",
-    "cuMemGetInfo_v2",
-    "cuMemHostAlloc",
-    "cuMemHostGetDevicePointer_v2",
-    "cuMemcpyAsync",
-    "cuMemsetD8Async",
-    "cuModuleGetFunction",
-    "cuModuleLoadData",
-    "cuModuleUnload",
-    "cuPointerGetAttributes",
-    "cuStreamBeginCapture_v2",
-    "cuStreamCreate",
-    "cuStreamDestroy_v2",
-    "cuStreamEndCapture",
-    "cuStreamGetCtx",
-    "cuStreamIsCapturing",
-    "cuStreamQuery",
-    "cuStreamSynchronize",
-    "cuStreamWaitEvent",
-];
+/// Left out: what pops a context can't fail where there is one, and a mode that is not exchanged is asked for no more.
+const LEFT_OUT: [Function; 2] = [Function::CtxPop, Function::ThreadExchangeCaptureMode];
 
 /// These have no other way, and are called in no drop: an error has to come of each. (A wait is tried again, where a
 /// borrow ends with it.)
-const LOUD: [&str; 12] = [
-    "cuEventQuery",
-    "cuGraphInstantiateWithFlags",
-    "cuGraphLaunch",
-    "cuLaunchKernel",
-    "cuMemcpyAsync",
-    "cuModuleGetFunction",
-    "cuModuleLoadData",
-    "cuPointerGetAttributes",
-    "cuStreamBeginCapture_v2",
-    "cuStreamCreate",
-    "cuStreamGetCtx",
-    "cuStreamWaitEvent",
+const LOUD: [Function; 12] = [
+    Function::EventQuery,
+    Function::GraphInstantiate,
+    Function::GraphLaunch,
+    Function::LaunchKernel,
+    Function::MemcpyAsync,
+    Function::GetKernel,
+    Function::ModuleLoad,
+    Function::PointerGetAttributes,
+    Function::StreamBeginCapture,
+    Function::StreamCreate,
+    Function::StreamGetCtx,
+    Function::StreamWaitEvent,
 ];
 
 /// The driver was made to keep what these would have let go of, for good.
-const KEPT: [&str; 6] = [
-    "cuEventDestroy_v2",
-    "cuGraphDestroy",
-    "cuGraphExecDestroy",
-    "cuModuleUnload",
-    "cuStreamDestroy_v2",
-    "cuStreamEndCapture",
+const KEPT: [Function; 6] = [
+    Function::EventDestroy,
+    Function::GraphDestroy,
+    Function::GraphExecDestroy,
+    Function::ModuleUnload,
+    Function::StreamDestroy,
+    Function::StreamEndCapture,
 ];
 
 /// What a step has to work with.
@@ -96,8 +54,8 @@ pub(crate) struct Scene {
 
 impl Scene {
     fn new(turn: &Turn, options: ArenaOptions) -> Self {
-        let lab = Lab::load(Executor::cuda(0).unwrap()).unwrap();
-        let reader = Executor::cuda(0).unwrap();
+        let lab = Lab::load(vendor::executor(0).unwrap()).unwrap();
+        let reader = vendor::executor(0).unwrap();
         let arena = options.build(&lab.executor).unwrap();
         let target = Arena::new(&reader);
         let view = lab.filled(&arena, 10, 500);
@@ -109,7 +67,9 @@ impl Scene {
 fn run(turn: &mut Turn, options: ArenaOptions, step: impl Fn(&Scene) -> Result<()>) {
     let Some(simulated) = simulated_or_skip() else { return };
     let scene = Scene::new(turn, options);
-    let count = || FUNCTIONS.map(|function| simulated.calls(function));
+    let all = Function::ALL.iter().copied();
+    let functions: Vec<_> = all.filter(|it| it.is_here() && !LEFT_OUT.contains(it)).collect();
+    let count = || functions.iter().map(|function| simulated.calls(*function)).collect::<Vec<_>>();
     let before = count();
     step(&scene).unwrap();
     let calls = count();
@@ -117,7 +77,7 @@ fn run(turn: &mut Turn, options: ArenaOptions, step: impl Fn(&Scene) -> Result<(
     turn.nothing_is_left();
     let mut points = 0;
     let mut unseen = Vec::new();
-    for (at, function) in FUNCTIONS.iter().enumerate() {
+    for (at, &function) in functions.iter().enumerate() {
         // The second half of many alike calls is like the first.
         for after in 0..(calls[at] - before[at]).min(10) {
             fail_once(turn, &simulated, options, &step, function, after, &mut unseen);
@@ -133,9 +93,9 @@ fn fail_once(
     simulated: &Simulated,
     options: ArenaOptions,
     step: &impl Fn(&Scene) -> Result<()>,
-    function: &'static str,
+    function: Function,
     after: u64,
-    unseen: &mut Vec<(&'static str, u64)>,
+    unseen: &mut Vec<(Function, u64)>,
 ) {
     // What an earlier point was allowed to leave.
     turn.forgive();
@@ -150,7 +110,7 @@ fn fail_once(
     match outcome {
         Err(error) => {
             let text = error.to_string();
-            assert!(text.contains(function), "{function} after {after}: {text}");
+            assert!(text.contains(function.name()), "{function} after {after}: {text}");
             let Error::Driver { code, .. } = error else { panic!("{function} after {after}: {error:?}") };
             assert_eq!(code, i64::from(UNKNOWN));
         }
@@ -160,7 +120,7 @@ fn fail_once(
     // A wait that failed leaves its deferred call as it was.
     match scene.lab.executor.synchronize() {
         // The call that would have ended it was not made.
-        Err(Error::Capturing { .. }) if function == "cuStreamEndCapture" => end_capture(&scene.lab),
+        Err(Error::Capturing { .. }) if function == Function::StreamEndCapture => end_capture(&scene.lab),
         outcome => assert_eq!(outcome, Ok(()), "{function} after {after}"),
     }
     let holder = scene.arena.holder();

@@ -4,28 +4,31 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use device_arena::backend::Vendor;
 use device_arena::{Arena, Error, Executor, MemoryKind, Refused, Status};
 
-use crate::driver::{self, Handle, Pushed};
+use crate::driver::{self, Context, Pushed};
 use crate::lab::{Lab, counting};
 use crate::memory::{RawStream, ask};
 use crate::turn::{Turn, turn};
+use crate::vendor;
 
 #[test]
 fn numbers_name_the_devices_in_the_drivers_order() {
     let Some(turn) = turn() else { return };
     for ordinal in 0..turn.count() {
-        for executor in [Executor::cuda(ordinal).unwrap(), Executor::for_vram(ordinal).unwrap()] {
-            assert_eq!((executor.vendor(), executor.ordinal()), (Vendor::Cuda, ordinal));
+        for executor in [vendor::executor(ordinal).unwrap(), Executor::for_vram(ordinal).unwrap()] {
+            assert_eq!((executor.vendor(), executor.ordinal()), (vendor::vendor(), ordinal));
             let device = executor.device().unwrap();
             assert_eq!(device.ordinal, ordinal);
-            assert!(device.architecture.starts_with("sm_") && device.total_bytes > Some(0));
+            assert!(
+                device.architecture.starts_with(vendor::architecture_prefix())
+                    && device.total_bytes > Some(0)
+            );
             assert_eq!(Arena::new(&executor).describe().device, ordinal as i32);
         }
     }
     let best = Executor::best().unwrap();
-    assert_eq!((best.vendor(), best.ordinal()), (Vendor::Cuda, 0));
+    assert_eq!((best.vendor(), best.ordinal()), (vendor::vendor(), 0));
 }
 
 #[test]
@@ -34,7 +37,7 @@ fn an_ordinal_that_does_not_exist_is_refused_with_how_many_there_are() {
     let count = turn.count();
     for ordinal in [count, 99, i32::MAX as u32, u32::MAX] {
         for refused in
-            [Executor::cuda(ordinal), Executor::for_vram(ordinal), Executor::on(turn.backend(), ordinal)]
+            [vendor::executor(ordinal), Executor::for_vram(ordinal), Executor::on(turn.backend(), ordinal)]
         {
             let error = refused.unwrap_err();
             assert_eq!(error.status(), Status::Unavailable);
@@ -47,14 +50,16 @@ fn an_ordinal_that_does_not_exist_is_refused_with_how_many_there_are() {
 #[test]
 fn a_clone_is_the_same_executor_and_another_is_not() {
     let Some(_turn) = turn() else { return };
-    let (executor, other) = (Executor::cuda(0).unwrap(), Executor::cuda(0).unwrap());
+    let (executor, other) = (vendor::executor(0).unwrap(), vendor::executor(0).unwrap());
     assert_eq!(executor, executor.clone());
     assert_ne!(executor, other);
     assert_ne!(executor.stream().unwrap(), other.stream().unwrap());
     let arena = Arena::new(&executor);
     executor.clone().begin(&arena).unwrap().finish().unwrap();
     for refused in [other.begin(&arena), Executor::host().unwrap().begin(&arena)] {
-        assert!(matches!(refused, Err(Error::WrongExecutor { operation: "begin", arena: Vendor::Cuda, .. })));
+        let refused = refused.unwrap_err();
+        let Error::WrongExecutor { operation: "begin", arena, .. } = refused else { panic!("{refused}") };
+        assert_eq!(arena, vendor::vendor());
     }
     let refused = other.defer(&arena, |_| Ok(())).unwrap_err();
     assert!(matches!(refused.error, Error::WrongExecutor { operation: "defer", .. }));
@@ -64,46 +69,19 @@ fn a_clone_is_the_same_executor_and_another_is_not() {
     assert!(matches!(executor.begin(&Arena::host()), Err(Error::WrongExecutor { .. })));
 }
 
-/// A context beside the primary ones.
-struct Context(Handle);
-
-impl Context {
-    fn new(ordinal: i32) -> Self {
-        let (mut context, mut popped) = (std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: the driver writes one handle, and makes it current.
-        unsafe {
-            driver::ok(driver::ctx_create(&raw mut context, 0, ordinal));
-            driver::ok(driver::ctx_pop(&raw mut popped));
-        }
-        Self(context)
-    }
-}
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        // SAFETY: the context is this one's alone.
-        unsafe { driver::ctx_destroy(self.0) };
-    }
-}
-
-// SAFETY: a context belongs to no thread.
-unsafe impl Send for Context {}
-// SAFETY: as above.
-unsafe impl Sync for Context {}
-
 #[test]
 fn the_executors_context_is_current_in_the_closure_alone() {
     let Some(turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     assert!(driver::current().is_null());
     let own = executor.with_current(driver::current).unwrap();
-    assert!(!own.is_null() && driver::current().is_null());
-    let other = Context::new(0);
-    {
+    assert_eq!(own.is_null(), !vendor::is_nvidia(), "a context, or the first device");
+    assert!(driver::current().is_null());
+    if let Some(other) = Context::other(&turn, 0) {
         // SAFETY: the context outlives this.
-        let _pushed = unsafe { Pushed::new(other.0) };
+        let _pushed = unsafe { Pushed::new(other.handle()) };
         assert_eq!(executor.with_current(driver::current).unwrap(), own);
-        assert_eq!(driver::current(), other.0);
+        assert_eq!(driver::current(), other.handle());
     }
     {
         // SAFETY: a primary context that was used lives as long as the process.
@@ -113,7 +91,7 @@ fn the_executors_context_is_current_in_the_closure_alone() {
     }
     assert!(driver::current().is_null());
     if turn.count() > 1 {
-        let second = Executor::cuda(1).unwrap();
+        let second = vendor::executor(1).unwrap();
         let nested = executor.with_current(|| {
             let inner = second.with_current(driver::current).unwrap();
             (inner, driver::current())
@@ -134,40 +112,40 @@ fn the_executors_context_is_current_in_the_closure_alone() {
 
 #[test]
 fn a_panic_in_the_closure_leaves_what_was_current() {
-    let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let Some(turn) = turn() else { return };
+    let executor = vendor::executor(0).unwrap();
     let panics = || {
         let outcome = catch_unwind(AssertUnwindSafe(|| executor.with_current(|| panic!("of the caller"))));
         assert!(outcome.is_err());
     };
     panics();
     assert!(driver::current().is_null());
-    let other = Context::new(0);
+    let Some(other) = Context::other(&turn, 0) else { return };
     // SAFETY: the context outlives this.
-    let _pushed = unsafe { Pushed::new(other.0) };
+    let pushed = unsafe { Pushed::new(other.handle()) };
     panics();
-    assert_eq!(driver::current(), other.0);
-    drop(_pushed);
+    assert_eq!(driver::current(), other.handle());
+    drop(pushed);
 }
 
 #[test]
 fn calls_leave_what_is_current_as_it_was() {
-    let Some(_turn) = turn() else { return };
+    let Some(turn) = turn() else { return };
     let lab = Lab::new(0);
-    let other = Context::new(0);
+    let Some(other) = Context::other(&turn, 0) else { return };
     // SAFETY: the context outlives this.
-    let pushed = unsafe { Pushed::new(other.0) };
+    let pushed = unsafe { Pushed::new(other.handle()) };
     let arena = Arena::new(&lab.executor);
     for round in 1..4 {
         let view = lab.filled(&arena, 20_000 * round, 5);
-        assert_eq!(driver::current(), other.0);
+        assert_eq!(driver::current(), other.handle());
         assert_eq!(view.to_vec().unwrap(), counting(5, 20_000 * round));
-        let reader = Executor::cuda(0).unwrap();
+        let reader = vendor::executor(0).unwrap();
         drop(view.read_on(&reader).unwrap());
-        assert_eq!(driver::current(), other.0);
+        assert_eq!(driver::current(), other.handle());
     }
     arena.trim().unwrap();
-    assert_eq!(driver::current(), other.0);
+    assert_eq!(driver::current(), other.handle());
     drop(pushed);
 }
 
@@ -204,11 +182,11 @@ struct Adopted {
 }
 
 fn adopt(turn: &Turn, ordinal: u32, context: Option<Context>) -> Adopted {
-    let home = Executor::cuda(ordinal).unwrap();
+    let home = vendor::executor(ordinal).unwrap();
     // Made in the context that is current: the caller's, or else the primary one.
     let stream = {
         // SAFETY: the context outlives this.
-        let _pushed = context.as_ref().map(|context| unsafe { Pushed::new(context.0) });
+        let _pushed = context.as_ref().map(|context| unsafe { Pushed::new(context.handle()) });
         let mut handle = std::ptr::null_mut();
         let mut make = || {
             // SAFETY: the driver writes one handle.
@@ -264,9 +242,12 @@ fn an_adopted_stream_of_the_primary_context_serves_and_outlives_the_blocks() {
 #[test]
 fn an_adopted_stream_of_another_context_serves_and_outlives_the_blocks() {
     let Some(turn) = turn() else { return };
+    if !vendor::is_nvidia_or_skip("contexts beside the primary ones") {
+        return;
+    }
     for ordinal in 0..turn.count().min(2) {
         let context = Context::new(ordinal as i32);
-        let handle = context.0;
+        let handle = context.handle();
         let adopted = adopt(&turn, ordinal, Some(context));
         assert_eq!(adopted.lab.executor.with_current(driver::current).unwrap(), handle);
         check_adopted(adopted);
@@ -276,6 +257,9 @@ fn an_adopted_stream_of_another_context_serves_and_outlives_the_blocks() {
 #[test]
 fn a_kernel_is_refused_in_another_context_than_it_was_loaded_for() {
     let Some(turn) = turn() else { return };
+    if !vendor::is_nvidia_or_skip("contexts beside the primary ones") {
+        return;
+    }
     let lab = Lab::new(0);
     let adopted = adopt(&turn, 0, Some(Context::new(0)));
     let arena = Arena::new(&adopted.lab.executor);

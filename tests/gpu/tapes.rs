@@ -1,9 +1,10 @@
 //! Tapes over raw memory: what may be where, and what is held against the driver's word.
 
-use device_arena::{Error, Executor, MemoryKind, Offset, Result, TapeRule, TapeView};
+use device_arena::{Error, MemoryKind, Offset, Result, TapeRule, TapeView};
 
 use crate::memory::{Memory, Registered, Virtual};
 use crate::turn::turn;
+use crate::vendor;
 
 const TEXT: &[u8] = b"onetwothree";
 const OFFSETS: [u64; 4] = [0, 3, 6, 11];
@@ -16,7 +17,7 @@ fn tape<'a, O: Offset>(bytes: *const u8, len: usize, offsets: &'a [O]) -> Result
 #[test]
 fn bytes_may_be_anywhere_and_the_tape_says_where() {
     let Some(turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let buffers = [
         (Memory::device(&executor, 64), MemoryKind::Device { ordinal: 0 }),
         (Memory::pool(&executor, 64), MemoryKind::Device { ordinal: 0 }),
@@ -38,7 +39,7 @@ fn bytes_may_be_anywhere_and_the_tape_says_where() {
         }
     }
     if turn.has_two() {
-        let memory = Memory::device(&Executor::cuda(1).unwrap(), 64);
+        let memory = Memory::device(&vendor::executor(1).unwrap(), 64);
         let tape = tape(memory.pointer(), TEXT.len(), &OFFSETS).unwrap();
         assert_eq!(tape.memory(), MemoryKind::Device { ordinal: 1 });
     }
@@ -47,7 +48,7 @@ fn bytes_may_be_anywhere_and_the_tape_says_where() {
 #[test]
 fn offsets_may_be_in_any_memory_that_the_host_reads() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     for memory in [Memory::pinned(&executor, 64), Memory::managed(&executor, 64)] {
         memory.write(bytemuck_bytes(&OFFSETS));
         // SAFETY: both are live and as long.
@@ -67,7 +68,7 @@ fn bytemuck_bytes(values: &[u64]) -> &[u8] {
 fn offsets_in_device_memory_are_refused_and_not_read() {
     let Some(turn) = turn() else { return };
     for ordinal in 0..turn.count().min(2) {
-        let executor = Executor::cuda(ordinal).unwrap();
+        let executor = vendor::executor(ordinal).unwrap();
         for memory in [Memory::device(&executor, 4096), Memory::pool(&executor, 4096)] {
             // On the simulated driver, a read of them would end the process.
             // SAFETY: they are refused.
@@ -82,7 +83,7 @@ fn offsets_in_device_memory_are_refused_and_not_read() {
 #[test]
 fn what_is_mapped_nowhere_is_refused() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let reserved = Virtual::reserve(&executor, 1);
     let refused = tape(reserved.pointer(0), TEXT.len(), &OFFSETS);
     assert_eq!(refused.err(), Some(Error::Unmapped { operation: "bytes" }));
@@ -96,7 +97,7 @@ fn what_is_mapped_nowhere_is_refused() {
 #[test]
 fn offsets_that_lead_outside_of_device_bytes_are_refused() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let memory = Memory::device(&executor, 4096);
     let (bytes, len) = (memory.pointer(), TEXT.len());
     let beyond = tape(bytes, len, &[0u32, 3, 12]).unwrap_err();
@@ -112,7 +113,7 @@ fn offsets_that_lead_outside_of_device_bytes_are_refused() {
 #[test]
 fn bytes_are_held_against_the_drivers_range_and_not_the_callers_word() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let bytes = 4 << 20;
     let memory = Memory::device(&executor, bytes);
     let offsets = [0u64, 1];
@@ -141,7 +142,7 @@ fn bytes_are_held_against_the_drivers_range_and_not_the_callers_word() {
 #[test]
 fn a_tape_of_no_bytes_or_no_items_asks_nothing() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let memory = Memory::device(&executor, 4096);
     let none: [u64; 0] = [];
     for offsets in [&none[..], &[0], &[0, 0, 0]] {

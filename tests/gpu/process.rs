@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use crate::vendor;
+
 const VARIABLE: &str = "DEVICE_ARENA_TEST_CHILD";
 
 /// Whether this is the process that a test has started for itself.
@@ -15,6 +17,7 @@ pub(crate) fn is_child(test: &str) -> bool {
 pub(crate) fn run_child(test: &str, variables: &[(&str, Option<&str>)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(VARIABLE, test);
+    command.env(vendor::VARIABLE, vendor::vendor().to_string());
     for (name, value) in variables {
         match value {
             Some(value) => command.env(name, value),

@@ -4,10 +4,12 @@
 use device_arena::backend::Backend;
 use device_arena::{Arena, ArenaOptions, Error, Executor, Growth, Holder, Placement, Scrub, TapeView, View};
 
+use crate::functions::Function;
 use crate::lab::{Lab, counting};
 use crate::memory::Registered;
 use crate::simulated::{OUT_OF_MEMORY, Simulated, UNKNOWN, simulated_or_skip};
 use crate::turn::turn;
+use crate::vendor;
 
 const LEN: usize = 1000;
 const PAGE: usize = 4096;
@@ -60,7 +62,7 @@ fn a_guard_whose_drop_can_neither_note_nor_wait_keeps_its_arena_held() {
     reader.add(guard.device_ptr(), output.device_ptr().unwrap(), LEN, 0);
     let copy = output.publish();
     call.finish().unwrap();
-    for function in ["cuEventCreate", "cuEventRecord", "cuStreamSynchronize"] {
+    for function in [Function::EventCreate, Function::EventRecord, Function::StreamSynchronize] {
         simulated.fail(function, 0, 0, PASSING);
     }
     drop(guard);
@@ -78,14 +80,14 @@ fn a_guard_whose_drop_can_neither_note_nor_wait_keeps_its_arena_held() {
 fn blocks_are_not_freed_under_a_reader_whose_order_failed() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = late_or_skip() else { return };
-    let (executor, reader) = (Executor::cuda(0).unwrap(), Executor::cuda(0).unwrap());
+    let (executor, reader) = (vendor::executor(0).unwrap(), vendor::executor(0).unwrap());
     for times in [1, 3] {
         let (arena, target) = (reserved(&executor), reserved(&reader));
         let call = executor.begin(&arena).unwrap();
         let view = call.output_from_slice(&counting(3, LEN)).unwrap().publish();
         call.finish().unwrap();
         let copy = copied(&reader, &target, &view);
-        simulated.fail("cuStreamWaitEvent", 0, times, PASSING);
+        simulated.fail(Function::StreamWaitEvent, 0, times, PASSING);
         drop(arena);
         simulated.clear();
         assert_eq!(reader.synchronize(), Ok(()), "freed under a reader");
@@ -98,13 +100,13 @@ fn blocks_are_not_freed_under_a_reader_whose_order_failed() {
 fn blocks_are_not_freed_under_a_reader_that_can_not_be_waited_for() {
     let Some(mut turn) = turn() else { return };
     let Some(simulated) = late_or_skip() else { return };
-    let (executor, reader) = (Executor::cuda(0).unwrap(), Executor::cuda(0).unwrap());
+    let (executor, reader) = (vendor::executor(0).unwrap(), vendor::executor(0).unwrap());
     let (arena, target) = (reserved(&executor), reserved(&reader));
     let call = executor.begin(&arena).unwrap();
     let view = call.output_from_slice(&counting(3, LEN)).unwrap().publish();
     call.finish().unwrap();
     let copy = copied(&reader, &target, &view);
-    for function in ["cuStreamWaitEvent", "cuEventSynchronize", "cuEventQuery"] {
+    for function in [Function::StreamWaitEvent, Function::EventSynchronize, Function::EventQuery] {
         simulated.fail(function, 0, 0, PASSING);
     }
     drop(arena);
@@ -121,7 +123,7 @@ fn blocks_are_not_freed_under_a_reader_that_can_not_be_waited_for() {
 fn a_copy_out_to_pinned_memory_is_done_when_it_returns_whatever_failed() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = late_or_skip() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let arena = reserved(&executor);
     let call = executor.begin(&arena).unwrap();
     let view = call.output_from_slice(&[1u8; PAGE]).unwrap().publish();
@@ -131,7 +133,8 @@ fn a_copy_out_to_pinned_memory_is_done_when_it_returns_whatever_failed() {
     let place = pages(&mut bytes);
     let address = place.as_mut_ptr();
     let _registered = Registered::new(&executor, place);
-    for (function, times) in [("cuStreamIsCapturing", 1), ("cuStreamSynchronize", 1), ("cuCtxGetCurrent", 1)]
+    for (function, times) in
+        [(Function::StreamIsCapturing, 1), (Function::StreamSynchronize, 1), (Function::CtxGetCurrent, 1)]
     {
         for after in 0..4 {
             simulated.fail(function, after, times, PASSING);
@@ -153,13 +156,13 @@ fn a_copy_out_to_pinned_memory_is_done_when_it_returns_whatever_failed() {
 fn a_copy_in_from_pinned_memory_is_done_when_it_returns_whatever_failed() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = late_or_skip() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let arena = reserved(&executor);
     let mut bytes = Vec::new();
     let place = pages(&mut bytes);
     let address = place.as_mut_ptr();
     let _registered = Registered::new(&executor, place);
-    for function in ["cuStreamIsCapturing", "cuStreamSynchronize", "cuCtxGetCurrent"] {
+    for function in [Function::StreamIsCapturing, Function::StreamSynchronize, Function::CtxGetCurrent] {
         for after in 0..4 {
             let call = executor.begin(&arena).unwrap();
             let mut output = call.output_from_slice(&[0u8; PAGE]).unwrap();
@@ -188,7 +191,7 @@ fn a_copy_in_from_pinned_memory_is_done_when_it_returns_whatever_failed() {
 fn a_begin_whose_scrub_fails_leaves_views_that_are_whole_or_stale() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     for after in 0..4 {
         let options = ArenaOptions::new().scrub(Scrub::Zero).growth(Growth::Exact).first_capacity(PAGE);
         let arena = options.build(&executor).unwrap();
@@ -200,8 +203,8 @@ fn a_begin_whose_scrub_fails_leaves_views_that_are_whole_or_stale() {
         }
         call.finish().unwrap();
         // Of the one block in the place of so many there is none.
-        simulated.fail("cuMemAlloc_v2", 0, 0, OUT_OF_MEMORY);
-        simulated.fail("cuLaunchKernel", after, 1, UNKNOWN);
+        simulated.fail(Function::MemAlloc, 0, 0, OUT_OF_MEMORY);
+        simulated.fail(Function::LaunchKernel, after, 1, UNKNOWN);
         let begun = executor.begin(&arena).map(drop);
         simulated.clear();
         for (at, view) in &views {
@@ -218,7 +221,7 @@ fn a_begin_whose_scrub_fails_leaves_views_that_are_whole_or_stale() {
 fn the_last_guard_and_the_last_executor_may_go_on_the_drivers_own_thread() {
     let Some(turn) = turn() else { return };
     for placement in [Placement::Device, Placement::HostCoherent] {
-        let executor = Executor::cuda(0).unwrap();
+        let executor = vendor::executor(0).unwrap();
         let arena = ArenaOptions::new().placement(placement).build(&executor).unwrap();
         let call = executor.begin(&arena).unwrap();
         let view = call.output_from_slice(&counting(3, LEN)).unwrap().publish();
@@ -272,7 +275,7 @@ fn a_deferred_call_that_ends_with_another_executors_leaves_both_arenas_free() {
 fn a_result_that_is_read_again_and_again_keeps_few_events() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
-    let (lab, reader) = (Lab::new(0), Executor::cuda(0).unwrap());
+    let (lab, reader) = (Lab::new(0), vendor::executor(0).unwrap());
     for placement in [Placement::Device, Placement::HostCoherent] {
         let arena = ArenaOptions::new().placement(placement).build(&lab.executor).unwrap();
         let view = lab.filled(&arena, LEN, 3);
@@ -296,12 +299,12 @@ fn a_refused_stage_and_a_refused_device_room_take_no_room() {
     let before = arena.stats();
     let text = vec![1u8; 5000];
     let stage = || call.stage(&TapeView::of(&text, &[0u32, 100]).unwrap()).map(drop);
-    simulated.fail("cuMemcpyAsync", 0, 0, UNKNOWN);
+    simulated.fail(Function::MemcpyAsync, 0, 0, UNKNOWN);
     let refused = stage();
     simulated.clear();
     assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
     assert_eq!(arena.stats().bytes_used, before.bytes_used);
-    simulated.fail("cuLaunchKernel", 0, 0, UNKNOWN);
+    simulated.fail(Function::LaunchKernel, 0, 0, UNKNOWN);
     let refused = call.device_room::<u32>(1000).map(drop);
     simulated.clear();
     assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
@@ -315,7 +318,7 @@ fn a_refused_stage_and_a_refused_device_room_take_no_room() {
 fn a_stage_whose_offsets_are_refused_takes_no_room() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     if executor.device().unwrap().reaches_pageable_memory {
         println!("skipped: the device reads pageable memory where it is");
         return;
@@ -323,7 +326,7 @@ fn a_stage_whose_offsets_are_refused_takes_no_room() {
     let arena = reserved(&executor);
     let call = executor.begin(&arena).unwrap();
     let before = arena.stats().bytes_used;
-    simulated.fail("cuMemcpyAsync", 1, 0, UNKNOWN);
+    simulated.fail(Function::MemcpyAsync, 1, 0, UNKNOWN);
     let refused = call.stage(&TapeView::of(&[1u8; 5000], &[0u32, 100]).unwrap()).map(drop);
     simulated.clear();
     assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
@@ -334,7 +337,7 @@ fn a_stage_whose_offsets_are_refused_takes_no_room() {
 #[test]
 fn memory_that_was_unregistered_since_is_staged_as_what_it_is_now() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     if executor.device().unwrap().reaches_pageable_memory {
         println!("skipped: the device reads pageable memory where it is");
         return;

@@ -1,13 +1,15 @@
 //! What the driver says of every kind of pointer.
 
-use device_arena::backend::Vendor;
-use device_arena::{AllocationOrigin, Executor, MemoryKind, PointerInfo};
+use device_arena::{AllocationOrigin, MemoryKind, PointerInfo};
 
 use crate::driver;
+use crate::functions::Function;
 use crate::memory::{MODES, Memory, RawStream, Registered, Virtual, ask};
 use crate::process::alone;
 use crate::simulated::simulated_or_skip;
 use crate::turn::turn;
+use crate::vendor;
+use crate::vendors::version_and_library;
 
 static OF_THE_PROGRAM: [u8; 64] = [7; 64];
 
@@ -21,7 +23,7 @@ fn pages(bytes: &mut Vec<u8>) -> &mut [u8] {
 #[track_caller]
 fn expect(info: PointerInfo, kind: MemoryKind, origin: AllocationOrigin, memory: &Memory, bytes: usize) {
     assert_eq!((info.kind, info.origin), (kind, origin));
-    assert_eq!(info.vendor, Some(Vendor::Cuda));
+    assert_eq!(info.vendor, Some(vendor::vendor()));
     assert_eq!(info.allocation, Some((memory.pointer().addr(), bytes)));
     assert!(info.buffer_id.is_some());
     assert!(info.is_device_accessible);
@@ -30,10 +32,10 @@ fn expect(info: PointerInfo, kind: MemoryKind, origin: AllocationOrigin, memory:
 #[test]
 fn memory_that_no_driver_knows_is_unregistered() {
     let Some(turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let (local, heap) = (7u8, vec![7u8; 100_000]);
     let reaches = executor.device().unwrap().reaches_pageable_memory;
-    let any = turn.cuda();
+    let backend = turn.backend();
     for pointer in
         [&raw const local, heap.as_ptr(), heap.as_ptr().wrapping_add(99_999), OF_THE_PROGRAM.as_ptr()]
     {
@@ -41,7 +43,7 @@ fn memory_that_no_driver_knows_is_unregistered() {
         assert_eq!((info.kind, info.vendor, info.allocation), (MemoryKind::Unregistered, None, None));
         assert_eq!((info.buffer_id, info.ordinal()), (None, None));
         assert!(info.is_host_accessible());
-        assert!(info.is_device_accessible || !reaches, "{}", any.library());
+        assert!(info.is_device_accessible || !reaches, "{}", version_and_library(&backend).1);
     }
     for pointer in
         [std::ptr::null(), std::ptr::without_provenance(0x10), std::ptr::without_provenance(usize::MAX)]
@@ -53,13 +55,13 @@ fn memory_that_no_driver_knows_is_unregistered() {
 #[test]
 fn pinned_and_registered_host_memory_is_pinned() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let pinned = Memory::pinned(&executor, 10_000);
     for offset in [0, 1, 9_999] {
         let info = ask(pinned.pointer().wrapping_add(offset)).unwrap();
         assert_eq!((info.kind, info.origin), (MemoryKind::PinnedHost, AllocationOrigin::Direct));
         assert!(info.is_host_accessible() && info.is_device_accessible);
-        assert!(info.buffer_id.is_some() && info.vendor == Some(Vendor::Cuda));
+        assert!(info.buffer_id.is_some() && info.vendor == Some(vendor::vendor()));
         let (start, bytes) = info.allocation.unwrap();
         assert!(start <= pinned.pointer().addr() && pinned.pointer().addr() + 10_000 <= start + bytes);
     }
@@ -80,7 +82,7 @@ fn pinned_and_registered_host_memory_is_pinned() {
 fn device_memory_is_known_from_its_first_byte_to_its_last_and_no_further() {
     let Some(turn) = turn() else { return };
     for ordinal in 0..turn.count().min(2) {
-        let executor = Executor::cuda(ordinal).unwrap();
+        let executor = vendor::executor(ordinal).unwrap();
         // Larger than what a driver takes small allocations from.
         let bytes = 8 << 20;
         let memory = Memory::device(&executor, bytes);
@@ -103,7 +105,7 @@ fn device_memory_is_known_from_its_first_byte_to_its_last_and_no_further() {
 #[test]
 fn managed_memory_is_managed_and_not_device_memory() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let memory = Memory::managed(&executor, 10_000);
     for offset in [0, 9_999] {
         let info = ask(memory.pointer().wrapping_add(offset)).unwrap();
@@ -116,7 +118,7 @@ fn managed_memory_is_managed_and_not_device_memory() {
 fn memory_of_a_pool_says_so() {
     let Some(turn) = turn() else { return };
     for ordinal in 0..turn.count().min(2) {
-        let executor = Executor::cuda(ordinal).unwrap();
+        let executor = vendor::executor(ordinal).unwrap();
         let memory = Memory::pool(&executor, 10_000);
         for offset in [0, 9_999] {
             let info = ask(memory.pointer().wrapping_add(offset)).unwrap();
@@ -129,7 +131,7 @@ fn memory_of_a_pool_says_so() {
 #[test]
 fn reserved_addresses_are_unmapped_until_memory_is_mapped_there() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let mut reserved = Virtual::reserve(&executor, 4);
     let granule = reserved.granule;
     for offset in [0, granule, reserved.bytes() - 1] {
@@ -150,7 +152,7 @@ fn reserved_addresses_are_unmapped_until_memory_is_mapped_there() {
 #[test]
 fn an_allocation_at_a_freed_ones_address_is_another_buffer() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let mut seen = Vec::new();
     let mut addresses = Vec::new();
     for _ in 0..8 {
@@ -175,6 +177,9 @@ fn is_active(ordinal: i32) -> bool {
 #[test]
 fn asking_makes_no_context() {
     let name = "classify::asking_makes_no_context";
+    if !vendor::is_nvidia_or_skip("contexts beside the primary ones") {
+        return;
+    }
     if !crate::process::is_child(name) && turn().is_none() {
         return;
     }
@@ -217,7 +222,7 @@ fn asking_makes_no_context() {
 #[test]
 fn captures_of_every_mode_stay_valid_while_pointers_are_asked_about() {
     let Some(_turn) = turn() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let (device, pinned) = (Memory::device(&executor, 4096), Memory::pinned(&executor, 4096));
     let (managed, pool) = (Memory::managed(&executor, 4096), Memory::pool(&executor, 4096));
     let mut mapped = Virtual::reserve(&executor, 2);
@@ -255,13 +260,13 @@ fn captures_of_every_mode_stay_valid_while_pointers_are_asked_about() {
 fn a_pointer_costs_one_question() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
-    let executor = Executor::cuda(0).unwrap();
+    let executor = vendor::executor(0).unwrap();
     let (device, pinned) = (Memory::device(&executor, 4096), Memory::pinned(&executor, 4096));
     let local = 7u8;
     for pointer in [device.pointer().cast_const(), pinned.pointer(), &raw const local] {
-        let (asked, all) = (simulated.calls("cuPointerGetAttributes"), simulated.all_calls());
+        let (asked, all) = (simulated.calls(Function::PointerGetAttributes), simulated.all_calls());
         ask(pointer).unwrap();
-        assert_eq!(simulated.calls("cuPointerGetAttributes") - asked, 1);
+        assert_eq!(simulated.calls(Function::PointerGetAttributes) - asked, 1);
         assert_eq!(simulated.all_calls() - all, 1, "and nothing else is called");
     }
     let all = simulated.all_calls();
@@ -274,9 +279,10 @@ fn a_query_that_fails_is_an_error_and_no_answer() {
     let Some(_turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
     let local = 7u8;
-    simulated.fail("cuPointerGetAttributes", 0, 1, 719);
+    simulated.fail(Function::PointerGetAttributes, 0, 1, 719);
     let error = ask(&raw const local).unwrap_err();
     let device_arena::Error::Driver { vendor, operation, code, .. } = error else { panic!("{error}") };
-    assert_eq!((vendor, operation, code), (Vendor::Cuda, "cuPointerGetAttributes", 719));
+    let function = Function::PointerGetAttributes;
+    assert_eq!((vendor, operation, code), (vendor::vendor(), function.name(), 719));
     assert_eq!(ask(&raw const local).unwrap().kind, MemoryKind::Unregistered);
 }

@@ -1,12 +1,13 @@
 //! Two devices: copies between their arenas, readers on the other, with peer access and without.
 
-use device_arena::{Arena, Error, Executor, MemoryKind};
+use device_arena::{Arena, Error, MemoryKind};
 
 use crate::driver;
 use crate::lab::{Lab, counting};
 use crate::memory::ask;
 use crate::simulated::{simulated, simulated_or_skip};
 use crate::turn::turn;
+use crate::vendor;
 
 const LEN: usize = 10_000;
 
@@ -134,7 +135,7 @@ fn without_peer_access_the_other_devices_memory_is_unreachable() {
         return;
     }
     let Some(_turn) = turn() else { panic!("no driver") };
-    let (lab, reader) = (Lab::new(0), Executor::cuda(1).unwrap());
+    let (lab, reader) = (Lab::new(0), vendor::executor(1).unwrap());
     let arena = Arena::new(&lab.executor);
     let view = lab.filled(&arena, LEN, 1);
     let refused = view.read_on(&reader).map(drop);

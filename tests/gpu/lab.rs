@@ -6,9 +6,7 @@ use std::sync::mpsc;
 use device_arena::{Arena, Call, Executor, Kernel, LaunchShape, Output, Result, StagedTape, View};
 
 use crate::driver::{self, Handle};
-
-/// Text that the driver compiles when it is loaded. It takes it as a C string.
-const PTX: &str = concat!(include_str!("kernels.ptx"), "\0");
+use crate::vendor;
 
 /// As in `kernels.cu`.
 const THREADS: u32 = 32;
@@ -27,7 +25,7 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new(ordinal: u32) -> Self {
-        Self::on(Executor::cuda(ordinal).unwrap())
+        Self::on(vendor::executor(ordinal).unwrap())
     }
 
     /// Every kernel has run once: a driver that loads them late may wait for other work as it does.
@@ -53,8 +51,8 @@ impl Lab {
 
     pub(crate) fn load(executor: Executor) -> Result<Self> {
         let names = ["suite_sums", "suite_fill", "suite_add", "suite_take", "suite_poke"];
-        // SAFETY: the text ends with a zero byte.
-        let [sums, fill, add, take, poke] = unsafe { executor.load_kernels(PTX.as_bytes(), names) }?;
+        // SAFETY: the image is the vendor's; where it is text, it ends with a zero byte.
+        let [sums, fill, add, take, poke] = unsafe { executor.load_kernels(vendor::kernels(), names) }?;
         Ok(Self { executor, sums, fill, add, take, poke })
     }
 

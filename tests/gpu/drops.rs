@@ -2,12 +2,13 @@
 
 use std::any::Any;
 
-use device_arena::{Arena, ArenaOptions, Error, Executor, Placement};
+use device_arena::{Arena, ArenaOptions, Error, Placement};
 
 use crate::lab::{Lab, counting};
 use crate::memory::ask;
 use crate::simulated::{simulated, simulated_or_skip};
 use crate::turn::turn;
+use crate::vendor;
 
 /// Every order of so many things.
 fn orders(count: usize) -> Vec<Vec<usize>> {
@@ -61,7 +62,7 @@ fn arena_call_output_view_and_executor() {
     drop(kernels);
     late();
     in_every_order(&turn, || {
-        let executor = Executor::cuda(0).unwrap();
+        let executor = vendor::executor(0).unwrap();
         let arena = Arena::new(&executor);
         let call = executor.begin(&arena).unwrap();
         let mut output = call.output::<u32>(1000).unwrap();
@@ -84,7 +85,7 @@ fn arena_view_guard_and_both_executors() {
     let Some(turn) = turn() else { return };
     late();
     in_every_order(&turn, || {
-        let (executor, reader) = (Executor::cuda(0).unwrap(), Executor::cuda(0).unwrap());
+        let (executor, reader) = (vendor::executor(0).unwrap(), vendor::executor(0).unwrap());
         let arena = Arena::new(&executor);
         let call = executor.begin(&arena).unwrap();
         let _ = call.device_room::<u32>(10).unwrap();
@@ -111,7 +112,7 @@ fn arena_deferred_call_view_and_executor() {
     late();
     for placement in [Placement::Device, Placement::HostCoherent] {
         in_every_order(&turn, || {
-            let executor = Executor::cuda(0).unwrap();
+            let executor = vendor::executor(0).unwrap();
             let arena = ArenaOptions::new().placement(placement).build(&executor).unwrap();
             let mut view = None;
             let soon = executor.defer(&arena, |call| {
@@ -140,8 +141,8 @@ fn arena_captured_call_view_guard_and_executor() {
     let Some(turn) = turn() else { return };
     late();
     in_every_order(&turn, || {
-        let executor = Executor::cuda(0).unwrap();
-        let reader = Executor::cuda(0).unwrap();
+        let executor = vendor::executor(0).unwrap();
+        let reader = vendor::executor(0).unwrap();
         let arena = Arena::new(&executor);
         arena.reserve(10_000).unwrap();
         let mut captured = executor
@@ -166,7 +167,7 @@ fn arena_captured_call_view_guard_and_executor() {
 fn kernels_outlive_their_executor() {
     let Some(turn) = turn() else { return };
     let lab = Lab::new(0);
-    let kernels = lab.with_executor(Executor::cuda(0).unwrap());
+    let kernels = lab.with_executor(vendor::executor(0).unwrap());
     drop(lab);
     let arena = Arena::new(&kernels.executor);
     assert_eq!(kernels.filled(&arena, 10, 5).to_vec().unwrap(), counting(5, 10));
@@ -188,7 +189,7 @@ fn a_stale_view_keeps_neither_blocks_nor_the_stream() {
     turn.nothing_is_left();
     for view in [&view, &stale] {
         assert!(matches!(view.to_vec(), Err(Error::Stale { .. })));
-        assert!(matches!(view.read_on(&Executor::cuda(0).unwrap()).map(drop), Err(Error::Stale { .. })));
+        assert!(matches!(view.read_on(&vendor::executor(0).unwrap()).map(drop), Err(Error::Stale { .. })));
     }
 }
 

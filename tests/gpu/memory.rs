@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use device_arena::{Error, Executor, PointerInfo, Result, classify};
 
 use crate::driver::{self, Access, Handle, Location, Properties, ok};
+use crate::functions::Function;
 
 /// What the driver says of a pointer.
 pub(crate) fn ask(pointer: *const u8) -> Result<PointerInfo> {
@@ -222,7 +223,7 @@ impl RawStream {
         // SAFETY: the driver writes one handle; the stream waits for no default stream.
         let code = executor.with_current(|| unsafe { driver::stream_create(&raw mut handle, 1) })?;
         if code != 0 {
-            let (vendor, operation) = (executor.vendor(), "cuStreamCreate");
+            let (vendor, operation) = (executor.vendor(), Function::StreamCreate.name());
             return Err(Error::Driver { vendor, operation, code: i64::from(code), name: "" });
         }
         Ok(Self::of(executor, handle))
