@@ -1,46 +1,46 @@
-//! NVIDIA's driver: where it is, what it has, and what it says of its own memory.
+//! A vendor's driver: where it is, what it has, and what it says of its own memory.
 
 use std::path::Path;
 
-use device_arena::backend::{Backend, Cuda, DeviceInfo};
+use device_arena::backend::{AnyBackend, Backend, DeviceInfo};
 use device_arena::{Arena, ArenaOptions, Error, Executor, MemoryKind, Placement, Result};
 
 use crate::pointers::sample;
-use crate::{driver, failed, line};
+use crate::vendors::Gpus;
+use crate::{driver, failed, images, line};
 
-/// What decides which driver and which devices a process sees.
-const VARIABLES: [&str; 4] =
-    ["DEVICE_ARENA_CUDA_LIBRARY", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH"];
-
-pub fn report() {
-    for variable in VARIABLES {
+pub fn report(gpus: &Gpus) {
+    let vendor = gpus.vendor;
+    for variable in gpus.variables {
         let value = std::env::var_os(variable);
         line(
             format_args!("env.{variable}"),
             value.map_or("unset".into(), |value| value.to_string_lossy().into_owned()),
         );
     }
-    if let Ok(text) = std::fs::read_to_string("/proc/driver/nvidia/version") {
-        line("cuda.module", text.lines().next().unwrap_or_default());
+    if let Ok(text) = std::fs::read_to_string(gpus.module) {
+        line(format_args!("{vendor}.module"), text.lines().next().unwrap_or_default());
     }
-    let cuda = match Cuda::load() {
-        Ok(cuda) => cuda,
-        Err(error) => return line("cuda.library", failed(&error)),
+    let backend = match (gpus.load)() {
+        Ok(backend) => backend,
+        Err(error) => return line(format_args!("{vendor}.library"), failed(&error)),
     };
-    line("cuda.library", cuda.library());
-    line("cuda.library.file", file_of(cuda.library()).unwrap_or_else(|| "unknown".into()));
-    let version = cuda.version();
-    line("cuda.version", format_args!("{}.{}", version / 1000, version % 1000 / 10));
-    let devices = match cuda.devices() {
+    let (library, version) = (gpus.library_and_version)(&backend);
+    line(format_args!("{vendor}.library"), &library);
+    let file = file_of(&library).unwrap_or_else(|| "unknown".into());
+    line(format_args!("{vendor}.library.file"), file);
+    line(format_args!("{vendor}.version"), version);
+    let devices = match backend.devices() {
         Ok(devices) => devices,
-        Err(error) => return line("cuda.devices", failed(&error)),
+        Err(error) => return line(format_args!("{vendor}.devices"), failed(&error)),
     };
-    line("cuda.devices", devices.len());
+    line(format_args!("{vendor}.devices"), devices.len());
     for device in &devices {
-        describe(device);
-        match Executor::cuda(device.ordinal) {
-            Ok(executor) => use_device(&executor, device, &devices),
-            Err(error) => line(format_args!("cuda.{}.executor", device.ordinal), failed(&error)),
+        let name = format!("{vendor}.{}", device.ordinal);
+        describe(&name, device);
+        match Executor::on(backend.clone(), device.ordinal) {
+            Ok(executor) => use_device(&name, &backend, &executor, device, &devices),
+            Err(error) => line(format_args!("{name}.executor"), failed(&error)),
         }
     }
 }
@@ -60,8 +60,8 @@ fn file_of(library: &str) -> Option<String> {
     paths.find(is_it).map(str::to_owned)
 }
 
-fn describe(device: &DeviceInfo) {
-    let name = |what| format!("cuda.{}.{what}", device.ordinal);
+fn describe(of: &str, device: &DeviceInfo) {
+    let name = |what| format!("{of}.{what}");
     line(name("name"), &device.name);
     line(name("architecture"), &device.architecture);
     line(name("memory"), device.total_bytes.map_or("unknown".into(), |bytes| format!("{bytes} bytes")));
@@ -78,8 +78,14 @@ fn describe(device: &DeviceInfo) {
     line(name("pageable"), pageable);
 }
 
-fn use_device(executor: &Executor, device: &DeviceInfo, devices: &[DeviceInfo]) {
-    let name = |what: &str| format!("cuda.{}.{what}", device.ordinal);
+fn use_device(
+    of: &str,
+    backend: &AnyBackend,
+    executor: &Executor,
+    device: &DeviceInfo,
+    devices: &[DeviceInfo],
+) {
+    let name = |what: &str| format!("{of}.{what}");
     line(name("executor"), "works");
     let free = match executor.free_bytes() {
         Ok(free) => free.map_or("unknown".into(), |bytes| format!("{bytes} bytes")),
@@ -93,9 +99,10 @@ fn use_device(executor: &Executor, device: &DeviceInfo, devices: &[DeviceInfo]) 
     };
     line(name("copies"), outcome(copies(executor)));
     line(name("kernels"), outcome(kernels(executor)));
-    images(executor, device);
+    images::report(of, executor, device);
     for peer in devices.iter().filter(|peer| peer.ordinal != device.ordinal) {
-        let reaches = match Executor::cuda(peer.ordinal).and_then(|peer| executor.reach(&peer)) {
+        let reaches = match Executor::on(backend.clone(), peer.ordinal).and_then(|peer| executor.reach(&peer))
+        {
             Ok(()) => "yes".into(),
             Err(Error::Unreachable { .. }) => "no".into(),
             Err(error) => failed(&error),
@@ -125,73 +132,37 @@ fn kernels(executor: &Executor) -> Result<bool> {
     Ok(taken == 0)
 }
 
-// -------------------------------------------------------------------------------------------------- kernel images
+// ------------------------------------------------------------------------------------------------------- pointers
 
-macro_rules! images {
-    ($($target:literal),+ $(,)?) => {
-        [$(($target, include_bytes!(concat!("../../backends/kernels/images/arena.sm_", $target, ".cubin")))),+]
-    };
-}
-
-/// The images that the crate has for a device, in the order in which it tries them: machine code for its architecture, the
-/// nearest first, then text that the driver compiles.
-fn images(executor: &Executor, device: &DeviceInfo) {
-    const MACHINE_CODE: [(&str, &[u8]); 8] = images!["120", "100", "90", "89", "86", "80", "75", "70"];
-    const TEXT: &[u8] = include_bytes!("../../backends/kernels/images/arena.ptx");
-    let own: u32 = device.architecture.trim_start_matches("sm_").parse().unwrap_or(0);
-    let fits =
-        |target: &str| target.parse().is_ok_and(|target: u32| target / 10 == own / 10 && target <= own);
-    let fitting = MACHINE_CODE.into_iter().filter(|(target, _)| fits(target));
-    let fitting = fitting.map(|(target, image)| (format!("arena.sm_{target}.cubin"), image));
-    let mut used = None;
-    for (image, bytes) in fitting.chain([("arena.ptx".to_owned(), TEXT)]) {
-        // The driver wants it aligned, and text to end with a zero byte.
-        let mut words = vec![0u64; bytes.len() / 8 + 1];
-        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes.len()].copy_from_slice(bytes);
-        // SAFETY: the image is whole, and a zero byte follows.
-        let loaded = unsafe { executor.load_kernels(bytemuck::cast_slice(&words), ["device_arena_rewind"]) };
-        let outcome = match loaded {
-            Ok([_]) => {
-                used.get_or_insert_with(|| image.clone());
-                "loads".into()
-            }
-            Err(error) => failed(&error),
-        };
-        line(format_args!("cuda.{}.image.{image}", device.ordinal), outcome);
-    }
-    let used = used.unwrap_or_else(|| "none".into());
-    line(format_args!("cuda.{}.image", device.ordinal), used);
-}
-
-// -------------------------------------------------------------------------------------------------------- pointers
-
-pub fn report_pointers() {
-    let Ok(cuda) = Cuda::load() else { return };
-    for device in cuda.devices().unwrap_or_default() {
+pub fn report_pointers(gpus: &Gpus) {
+    let Ok(backend) = (gpus.load)() else { return };
+    for device in backend.devices().unwrap_or_default() {
         let ordinal = device.ordinal;
         // Why there is none was said above.
-        let Ok(executor) = Executor::cuda(ordinal) else { continue };
+        let Ok(executor) = Executor::on(backend.clone(), ordinal) else { continue };
+        let of = format!("pointer.{}.{ordinal}", gpus.vendor);
+        let (library, _) = (gpus.library_and_version)(&backend);
         let outcomes = [
-            ("arenas", arenas(&executor, ordinal)),
-            ("freed", freed(cuda, ordinal)),
-            ("driver", driver::report(&executor, cuda.library(), ordinal)),
+            ("arenas", arenas(&of, &executor, ordinal)),
+            ("freed", freed(&of, &backend, ordinal)),
+            ("driver", driver::report(&of, &executor, &library)),
         ];
         for (what, outcome) in outcomes {
             if let Err(error) = outcome {
-                line(format_args!("pointer.cuda.{ordinal}.{what}"), failed(&error));
+                line(format_args!("{of}.{what}"), failed(&error));
             }
         }
     }
 }
 
 /// What arenas hand out. All of a block is one output, so that its ends are the block's.
-fn arenas(executor: &Executor, ordinal: u32) -> Result<()> {
+fn arenas(of: &str, executor: &Executor, ordinal: u32) -> Result<()> {
     const BYTES: usize = 1 << 20;
     let arena = ArenaOptions::new().first_capacity(BYTES).build(executor)?;
     let call = executor.begin(&arena)?;
     let mut output = call.output::<u8>(BYTES)?;
     let start = output.device_ptr()?;
-    let name = |what| format!("pointer.cuda.{ordinal}.block.{what}");
+    let name = |what| format!("{of}.block.{what}");
     let device = Some(MemoryKind::Device { ordinal });
     sample(&name("start"), start, device);
     sample(&name("interior"), start.wrapping_add(BYTES / 2 + 1), device);
@@ -210,11 +181,11 @@ fn arenas(executor: &Executor, ordinal: u32) -> Result<()> {
 }
 
 /// A block that was given back.
-fn freed(cuda: Cuda, ordinal: u32) -> Result<()> {
-    let block = cuda.allocate(ordinal, None, Placement::Device, 1 << 20)?;
+fn freed(of: &str, backend: &AnyBackend, ordinal: u32) -> Result<()> {
+    let block = backend.allocate(ordinal, None, Placement::Device, 1 << 20)?;
     let start = block.address().as_ptr();
     // SAFETY: the block came from this backend, and nothing was queued that uses it.
-    unsafe { cuda.free(None, block) }?;
-    sample(&format!("pointer.cuda.{ordinal}.block.freed"), start, Some(MemoryKind::Unregistered));
+    unsafe { backend.free(None, block) }?;
+    sample(&format!("{of}.block.freed"), start, Some(MemoryKind::Unregistered));
     Ok(())
 }
