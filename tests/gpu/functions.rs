@@ -29,7 +29,9 @@ macro_rules! functions {
 
 functions! {
     Init ["cuInit"] ["hipInit"];
-    DeviceGet ["cuDeviceGet"] ["hipDeviceGet"];
+    DeviceGet ["cuDeviceGet"] [];
+    DeviceName [] ["hipDeviceGetName"];
+    DeviceMemory [] ["hipDeviceTotalMem"];
     DeviceGetAttribute ["cuDeviceGetAttribute"] ["hipDeviceGetAttribute"];
     DeviceGetCount ["cuDeviceGetCount"] ["hipGetDeviceCount"];
     DevicePrimaryCtxRetain ["cuDevicePrimaryCtxRetain"] [];

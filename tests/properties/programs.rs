@@ -52,7 +52,7 @@ fn run_programs(subject: &Subject, programs: impl Strategy<Value = Program>, cou
 pub(crate) fn subjects() -> Vec<Subject> {
     let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
     let is_required = |name: &str| required.split(',').any(|it| name.split(' ').next() == Some(it));
-    let vendors = [Vendor::Cuda].map(|vendor| (vendor, vendors::load(vendor)));
+    let vendors = [Vendor::Cuda, Vendor::Rocm].map(|vendor| (vendor, vendors::load(vendor)));
     let present = candidates(&vendors).into_iter().filter_map(|candidate| match candidate {
         Candidate::Present(subject) => Some(subject),
         Candidate::Absent { name, reason } => {
