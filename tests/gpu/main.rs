@@ -8,6 +8,14 @@
 
 #![cfg(any(feature = "cuda", feature = "rocm"))]
 
+#[cfg(feature = "rocm")]
+mod amd;
+#[cfg(feature = "rocm")]
+mod amd_compile;
+#[cfg(feature = "rocm")]
+mod amd_errors;
+#[cfg(feature = "rocm")]
+mod amd_pointers;
 mod arenas;
 mod capture;
 mod capture_of_others;

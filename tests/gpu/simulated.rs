@@ -82,6 +82,13 @@ impl Simulated {
         unsafe { (self.calls)(text(function.name()).as_ptr()) }
     }
 
+    /// How often a function was called that only one vendor has.
+    #[cfg(feature = "rocm")]
+    pub(crate) fn calls_of(&self, name: &str) -> u64 {
+        // SAFETY: the name is a C string.
+        unsafe { (self.calls)(text(name).as_ptr()) }
+    }
+
     /// How often any function was called.
     pub(crate) fn all_calls(&self) -> u64 {
         // SAFETY: null stands for all of them.
