@@ -1,6 +1,7 @@
 // Runs kernels on the host: a block's threads are threads of the system, with real barriers. To add a kernel, include
 // its source and give it a line in `KERNELS`.
 
+#include <atomic>
 #include <condition_variable>
 #include <csetjmp>
 #include <csignal>
@@ -8,6 +9,10 @@
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "arena.cu"
 
@@ -47,7 +52,25 @@ namespace {
 thread_local sigjmp_buf *landing = nullptr;
 struct sigaction earlier_segv, earlier_bus;
 
+// The pages that were moved last. A thread that writes to them meanwhile tries again, until it is past any doubt that
+// they are there.
+std::atomic<uintptr_t> moved_start{0}, moved_end{0};
+constexpr int PATIENCE = 10000;
+
+bool is_being_moved(const void *address) {
+  thread_local uintptr_t last = 0;
+  thread_local int times = 0;
+  const uintptr_t at = reinterpret_cast<uintptr_t>(address);
+  if (at < moved_start || at >= moved_end) return false;
+  times = at == last ? times + 1 : 0;
+  last = at;
+  if (times > PATIENCE) return false;
+  sched_yield();
+  return true;
+}
+
 void on_fault(int signal, siginfo_t *info, void *machine) {
+  if (is_being_moved(info->si_addr)) return;
   if (landing) siglongjmp(*landing, 1);
   const struct sigaction &earlier = signal == SIGBUS ? earlier_bus : earlier_segv;
   if (earlier.sa_flags & SA_SIGINFO) {
@@ -232,4 +255,24 @@ extern "C" int grid_copy(void *to, const void *from, size_t bytes) {
 extern "C" int grid_fill(void *to, int value, size_t bytes) {
   watch_faults();
   return guarded([&] { std::memset(to, value, bytes); }) ? 0 : 1;
+}
+
+// Zero, or one where the pages can't be moved.
+extern "C" int grid_move(void *pages, size_t bytes, int file, int open) {
+  watch_faults();
+  moved_end = 0;
+  moved_start = reinterpret_cast<uintptr_t>(pages);
+  moved_end = moved_start + bytes;
+  // Nobody writes from here on, until the file is there.
+  if (mprotect(pages, bytes, PROT_READ) != 0) return 1;
+  const int after = open ? PROT_READ | PROT_WRITE : PROT_NONE;
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t some = pwrite(file, static_cast<char *>(pages) + done, bytes - done, off_t(done));
+    if (some <= 0) {
+      mprotect(pages, bytes, after);
+      return 1;
+    }
+    done += size_t(some);
+  }
+  return mmap(pages, bytes, after, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED ? 1 : 0;
 }

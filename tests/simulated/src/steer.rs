@@ -48,6 +48,8 @@ pub unsafe extern "C" fn device_arena_simulated_set(name: *const c_char, value: 
     // SAFETY: by the caller's promise.
     let (Some(name), Some(value)) = (unsafe { text(name) }, unsafe { text(value) }) else { return 1 };
     let known = lock().settings.set(name, value);
+    #[cfg(any(hip, rtc))]
+    let known = known || crate::hip::set(name, value);
     wake();
     u32::from(!known)
 }

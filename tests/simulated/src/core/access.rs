@@ -36,6 +36,7 @@ impl Memory {
         for allocation in self.allocations.values_mut().filter(|allocation| allocation.kind.on_device()) {
             let may = match allocation.kind {
                 Kind::Virtual => allocation.access.contains(&ordinal),
+                Kind::Alias | Kind::Opened => true,
                 Kind::Pool => allocation.ordinal == ordinal,
                 _ => allocation.ordinal == ordinal || peers.contains(&allocation.ordinal),
             };

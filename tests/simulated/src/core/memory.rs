@@ -1,6 +1,7 @@
 //! The allocations of every device and of the host, and who can touch them when.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::os::fd::OwnedFd;
 
 use super::pages::{self, PAGE, Region};
 use super::status::{Result, Status};
@@ -24,12 +25,16 @@ pub(crate) enum Kind {
     /// Memory of the process that the driver was told about.
     Registered,
     Managed,
+    /// What registered memory is to the devices, where that is elsewhere.
+    Alias,
+    /// Device memory of another process.
+    Opened,
 }
 
 impl Kind {
     /// Whether the process may touch it only through the driver.
     pub(crate) fn on_device(self) -> bool {
-        matches!(self, Kind::Device | Kind::Pool | Kind::Virtual)
+        matches!(self, Kind::Device | Kind::Pool | Kind::Virtual | Kind::Alias | Kind::Opened)
     }
 }
 
@@ -51,12 +56,24 @@ pub(crate) struct Allocation {
     pub opened: Vec<(usize, usize)>,
     /// What is mapped here, for virtual memory.
     pub physical: u64,
+    /// Where the same memory is for the device, or for the host of what the device has. Zero if it is here.
+    pub other: usize,
 }
 
 impl Allocation {
     /// Whether any device may touch it.
     pub(crate) fn reachable(&self) -> bool {
         self.kind != Kind::Virtual || !self.access.is_empty()
+    }
+
+    /// Where the host and where the devices see what is at an address of it. They differ for registered memory.
+    pub(crate) fn host_and_device(&self, address: usize) -> (usize, usize) {
+        let there = self.other.wrapping_add(address - self.start);
+        match self.kind {
+            Kind::Alias => (there, address),
+            Kind::Registered if self.other != 0 => (address, there),
+            _ => (address, address),
+        }
     }
 
     pub(crate) fn holds(&self, address: usize, bytes: usize) -> bool {
@@ -70,7 +87,9 @@ pub(crate) struct Memory {
     pub reservations: BTreeMap<usize, Reservation>,
     pub physical: HashMap<u64, Physical>,
     devices: Vec<Region>,
-    host: Option<Region>,
+    pub(super) host: Option<Region>,
+    /// Files of exported memory, by the allocation's id.
+    pub(super) exported: HashMap<u64, OwnedFd>,
     /// Bytes in use of each ordinal.
     pub used: Vec<u64>,
     pub capacity: u64,
@@ -138,6 +157,7 @@ impl Memory {
             access: BTreeSet::new(),
             opened: Vec::new(),
             physical: 0,
+            other: 0,
         });
         Ok(start)
     }
@@ -147,8 +167,15 @@ impl Memory {
         self.allocations.insert(allocation.start, allocation);
     }
 
-    /// Tells the driver of memory of the process.
-    pub(crate) fn register(&mut self, start: usize, bytes: usize, ordinal: i32, context: u64) -> Result<()> {
+    /// Tells the driver of memory of the process. It may get an address of its own on the devices.
+    pub(crate) fn register(
+        &mut self,
+        start: usize,
+        bytes: usize,
+        ordinal: i32,
+        context: u64,
+        aliased: bool,
+    ) -> Result<()> {
         if bytes == 0 {
             return Err(Status::INVALID_VALUE);
         }
@@ -157,6 +184,7 @@ impl Memory {
         {
             return Err(Status::HOST_MEMORY_ALREADY_REGISTERED);
         }
+        let other = if aliased { self.alias(start, bytes, ordinal, context)? } else { 0 };
         self.insert(Allocation {
             start,
             bytes,
@@ -169,6 +197,7 @@ impl Memory {
             access: BTreeSet::new(),
             opened: Vec::new(),
             physical: 0,
+            other,
         });
         Ok(())
     }
@@ -191,15 +220,17 @@ impl Memory {
             return Err(Status::INVALID_VALUE);
         }
         let allocation = self.allocations.remove(&start).unwrap();
+        self.exported.remove(&allocation.id);
         let region = match allocation.kind {
-            Kind::Registered => return Ok(()),
+            Kind::Registered if allocation.other == 0 => return Ok(()),
+            Kind::Registered => return self.free(allocation.other, &[Kind::Alias]),
             Kind::Virtual => unreachable!("unmapped, not freed"),
             Kind::Device | Kind::Pool => {
                 let rounded = allocation.bytes.next_multiple_of(ALIGNMENT) as u64;
                 self.used[allocation.ordinal as usize] -= rounded;
                 &mut self.devices[allocation.ordinal as usize]
             }
-            Kind::Pinned | Kind::Managed => self.host.as_mut().unwrap(),
+            Kind::Pinned | Kind::Managed | Kind::Alias | Kind::Opened => self.host.as_mut().unwrap(),
         };
         // SAFETY: whoever frees memory says that nobody uses it; queued work that does will fault.
         unsafe { pages::withdraw(allocation.page, allocation.page_bytes) };
@@ -211,7 +242,8 @@ impl Memory {
     pub(crate) fn free_of_context(&mut self, context: u64) {
         let owned = self.allocations.values().filter(|allocation| allocation.context == context);
         let starts: Vec<_> = owned.map(|allocation| (allocation.start, allocation.kind)).collect();
-        for (start, kind) in starts {
+        // What registered memory has on the devices goes with it.
+        for (start, kind) in starts.into_iter().filter(|(_, kind)| *kind != Kind::Alias) {
             let _ = self.free(start, &[kind]);
         }
     }

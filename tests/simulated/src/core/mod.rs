@@ -10,6 +10,7 @@ pub(crate) mod kernels;
 pub(crate) mod memory;
 mod pages;
 pub(crate) mod settings;
+mod sharing;
 pub(crate) mod status;
 pub(crate) mod stream;
 pub(crate) mod virtual_memory;
@@ -97,6 +98,12 @@ thread_local! {
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Counts a call, and fails it where that was planned, or where no call may be made.
+pub(crate) fn count(function: &'static str) -> Result<()> {
+    faults::lock().count(function)?;
+    if IN_HOST_FUNCTION.get() { Err(Status::NOT_PERMITTED) } else { Ok(()) }
+}
+
 /// One call of the driver: counted, failed where that was planned, and never unwinding into the caller.
 pub(crate) fn enter(function: &'static str, body: impl FnOnce(Locked) -> Result<()>) -> u32 {
     enter_before_initialisation(function, |state| {
@@ -109,9 +116,9 @@ pub(crate) fn enter_before_initialisation(
     body: impl FnOnce(Locked) -> Result<()>,
 ) -> u32 {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        faults::lock().count(function)?;
-        if IN_HOST_FUNCTION.get() {
-            return Err(Status::NOT_PERMITTED);
+        // What HIP's functions are made of was counted as those.
+        if cfg!(feature = "cuda") {
+            count(function)?;
         }
         body(lock())
     }));

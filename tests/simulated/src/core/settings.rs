@@ -11,12 +11,17 @@ pub(crate) struct Settings {
     /// Bytes of each ordinal. Read once, as above.
     pub memory: u64,
     pub version: i32,
+    /// Lanes of a warp. Zero is what the architecture says.
     pub warp: i32,
     /// Major and minor.
     pub capability: (i32, i32),
     /// Whether images that are machine code load at all.
     pub machine_code: bool,
     pub peers: bool,
+    /// The devices see registered memory elsewhere than the host does.
+    pub register_alias: bool,
+    /// Handles of device memory count as another process's, even where they are this one's.
+    pub ipc_foreign: bool,
     /// Freeing memory waits for the context's queued work, as the driver does and as nobody should rely on.
     pub free_waits: bool,
     /// Queued work runs as late as possible.
@@ -33,10 +38,12 @@ impl Settings {
             devices: 2,
             memory: 1 << 30,
             version: 13000,
-            warp: 32,
+            warp: if cfg!(feature = "cuda") { 32 } else { 0 },
             capability: (9, 0),
             machine_code: true,
             peers: true,
+            register_alias: false,
+            ipc_foreign: false,
             free_waits: false,
             late: false,
             late_queries: 3,
@@ -50,6 +57,8 @@ impl Settings {
             "CAPABILITY",
             "CUBIN",
             "PEER",
+            "REGISTER_ALIAS",
+            "IPC_FOREIGN",
             "FREE_WAITS",
             "LATE",
             "LATE_QUERIES",
@@ -82,6 +91,8 @@ impl Settings {
             }),
             "CUBIN" => switch(&mut self.machine_code, value),
             "PEER" => switch(&mut self.peers, value),
+            "REGISTER_ALIAS" => switch(&mut self.register_alias, value),
+            "IPC_FOREIGN" => switch(&mut self.ipc_foreign, value),
             "FREE_WAITS" => switch(&mut self.free_waits, value),
             "LATE" => switch(&mut self.late, value),
             "LATE_QUERIES" => put(&mut self.late_queries, value),

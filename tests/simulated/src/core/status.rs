@@ -25,6 +25,7 @@ statuses! {
     INVALID_DEVICE = 101, "invalid device ordinal";
     INVALID_IMAGE = 200, "device kernel image is invalid";
     INVALID_CONTEXT = 201, "invalid device context";
+    MAP_FAILED = 205, "mapping of buffer object failed";
     NO_BINARY_FOR_GPU = 209, "no kernel image is available for execution on the device";
     INVALID_PTX = 218, "a PTX JIT compilation failed";
     UNSUPPORTED_PTX_VERSION = 222, "the provided PTX was compiled with an unsupported toolchain";

@@ -6,7 +6,8 @@ use super::memory::{Allocation, Kind, Memory};
 use super::pages;
 use super::status::{Result, Status};
 
-pub(crate) const GRANULE: usize = 2 << 20;
+/// What mappings come in. HIP says the host's page.
+pub(crate) const GRANULE: usize = if cfg!(feature = "cuda") { 2 << 20 } else { 4096 };
 
 pub(crate) struct Reservation {
     pub start: usize,
@@ -15,9 +16,11 @@ pub(crate) struct Reservation {
 
 /// Memory that is a file, so that it can be mapped more than once.
 pub(crate) struct Physical {
-    file: libc::c_int,
+    pub(super) file: libc::c_int,
     bytes: usize,
     ordinal: i32,
+    /// Whether it is of this process, and so in use of the ordinal's memory.
+    own: bool,
     /// What keeps it: its handle and its mappings.
     references: u32,
     released: bool,
@@ -58,8 +61,13 @@ impl Memory {
             self.used[ordinal as usize] -= bytes as u64;
             return Err(Status::OUT_OF_MEMORY);
         };
-        self.physical.insert(handle, Physical { file, bytes, ordinal, references: 1, released: false });
+        self.keep(handle, file, bytes, ordinal, true);
         Ok(())
+    }
+
+    pub(super) fn keep(&mut self, handle: u64, file: libc::c_int, bytes: usize, ordinal: i32, own: bool) {
+        let physical = Physical { file, bytes, ordinal, own, references: 1, released: false };
+        self.physical.insert(handle, physical);
     }
 
     pub(crate) fn release(&mut self, handle: u64) -> Result<()> {
@@ -75,7 +83,9 @@ impl Memory {
         if physical.references == 0 {
             // SAFETY: our own file, and its last use.
             unsafe { libc::close(physical.file) };
-            self.used[physical.ordinal as usize] -= physical.bytes as u64;
+            if physical.own {
+                self.used[physical.ordinal as usize] -= physical.bytes as u64;
+            }
             self.physical.remove(&handle);
         }
     }
@@ -111,6 +121,7 @@ impl Memory {
             access: BTreeSet::new(),
             opened: Vec::new(),
             physical: handle,
+            other: 0,
         });
         Ok(())
     }

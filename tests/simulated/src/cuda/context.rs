@@ -7,17 +7,17 @@ use crate::core::context::{self, pop, push, top};
 use crate::core::status::Status;
 use crate::core::{enter, stream};
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: c_int) -> u32 {
     enter("cuDevicePrimaryCtxRetain", |mut state| unsafe { write(context, handle(state.retain(device)?)) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(device: c_int) -> u32 {
     enter("cuDevicePrimaryCtxRelease_v2", |state| context::release(state, device))
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDevicePrimaryCtxGetState(
     device: c_int,
     flags: *mut u32,
@@ -32,12 +32,12 @@ pub unsafe extern "C" fn cuDevicePrimaryCtxGetState(
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuCtxCreate_v2(context: *mut Handle, _flags: u32, device: c_int) -> u32 {
     enter("cuCtxCreate_v2", |mut state| unsafe { write(context, handle(state.create_context(device)?)) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuCtxDestroy_v2(context: Handle) -> u32 {
     enter("cuCtxDestroy_v2", |state| {
         let context = number(context);
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn cuCtxDestroy_v2(context: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuCtxPushCurrent_v2(context: Handle) -> u32 {
     enter("cuCtxPushCurrent_v2", |state| {
         if !state.contexts.contains_key(&number(context)) {
@@ -63,7 +63,7 @@ pub unsafe extern "C" fn cuCtxPushCurrent_v2(context: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut Handle) -> u32 {
     enter("cuCtxPopCurrent_v2", |_| {
         let popped = pop().ok_or(Status::INVALID_CONTEXT)?;
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn cuCtxPopCurrent_v2(context: *mut Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuCtxSetCurrent(context: Handle) -> u32 {
     enter("cuCtxSetCurrent", |state| {
         if !context.is_null() && !state.contexts.contains_key(&number(context)) {
@@ -89,17 +89,17 @@ pub unsafe extern "C" fn cuCtxSetCurrent(context: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuCtxGetCurrent(context: *mut Handle) -> u32 {
     enter("cuCtxGetCurrent", |_| unsafe { write(context, handle(top().unwrap_or(0))) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuCtxGetDevice(device: *mut c_int) -> u32 {
     enter("cuCtxGetDevice", |state| unsafe { write(device, state.current_ordinal()?) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuCtxSynchronize() -> u32 {
     enter("cuCtxSynchronize", |mut state| {
         let context = state.current()?;
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn cuCtxSynchronize() -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuCtxEnablePeerAccess(peer: Handle, flags: u32) -> u32 {
     enter("cuCtxEnablePeerAccess", |mut state| {
         let own = state.current()?;

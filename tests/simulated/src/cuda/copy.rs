@@ -59,7 +59,7 @@ fn copy(mut state: Locked, to: u64, from: u64, bytes: usize, stream: Handle) -> 
     }
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, stream: Handle) -> u32 {
     enter("cuMemcpyAsync", |state| copy(state, to, from, bytes, stream))
 }
@@ -72,7 +72,7 @@ fn of_device(state: &State, address: u64, bytes: usize) -> Result<()> {
     }
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
     to: u64,
     from: *const c_void,
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn cuMemcpyHtoDAsync_v2(
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
     to: *mut c_void,
     from: u64,
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn cuMemcpyDtoHAsync_v2(
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: Handle) -> u32 {
     enter("cuMemcpyDtoDAsync_v2", |state| {
         state.current()?;
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, 
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemcpyPeerAsync(
     to: u64,
     to_context: Handle,
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn cuMemcpyPeerAsync(
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemsetD8Async(address: u64, value: u8, bytes: usize, stream: Handle) -> u32 {
     enter("cuMemsetD8Async", |mut state| {
         let stream = state.stream(number(stream))?;

@@ -8,7 +8,7 @@ use super::write;
 use crate::core::status::{Result, Status};
 use crate::core::{enter, enter_before_initialisation};
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuInit(flags: u32) -> u32 {
     enter_before_initialisation("cuInit", |mut state| match flags {
         0 => state.initialise(),
@@ -16,7 +16,7 @@ pub unsafe extern "C" fn cuInit(flags: u32) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDriverGetVersion(version: *mut c_int) -> u32 {
     enter_before_initialisation("cuDriverGetVersion", |state| unsafe {
         write(version, state.settings.version)
@@ -41,27 +41,27 @@ unsafe fn describe(
     text.map(|_| ()).ok_or(Status::INVALID_VALUE)
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuGetErrorName(error: u32, name: *mut *const c_char) -> u32 {
     enter_before_initialisation("cuGetErrorName", |_| unsafe { describe(error, name, |entry| &entry.0) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuGetErrorString(error: u32, text: *mut *const c_char) -> u32 {
     enter_before_initialisation("cuGetErrorString", |_| unsafe { describe(error, text, |entry| &entry.1) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDeviceGetCount(count: *mut c_int) -> u32 {
     enter("cuDeviceGetCount", |state| unsafe { write(count, state.primaries.len() as c_int) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> u32 {
     enter("cuDeviceGet", |state| unsafe { write(device, state.ordinal(ordinal)?) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, device: c_int) -> u32 {
     enter("cuDeviceGetName", |state| {
         let text = format!("Simulated Device {}", state.ordinal(device)?);
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, length: c_int, devic
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -> u32 {
     enter("cuDeviceTotalMem_v2", |state| {
         state.ordinal(device)?;
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: c_int) -
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> u32 {
     enter("cuDeviceGetUuid_v2", |state| {
         let mut bytes = *b"simulated-device";
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) 
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: u32, device: c_int) -> u32 {
     enter("cuDeviceGetAttribute", |state| {
         let ordinal = state.ordinal(device)?;
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: u32,
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) -> u32 {
     enter("cuDeviceCanAccessPeer", |state| {
         let different = state.ordinal(device)? != state.ordinal(peer)?;

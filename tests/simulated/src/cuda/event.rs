@@ -12,7 +12,7 @@ fn event(state: &State, event: Handle) -> Result<u64> {
     Ok(number(event))
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuEventCreate(place: *mut Handle, flags: u32) -> u32 {
     enter("cuEventCreate", |mut state| {
         let context = state.current()?;
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn cuEventCreate(place: *mut Handle, flags: u32) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuEventRecord(recorded: Handle, stream: Handle) -> u32 {
     enter("cuEventRecord", |mut state| {
         let recorded = event(&state, recorded)?;
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn cuEventRecord(recorded: Handle, stream: Handle) -> u32 
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuEventQuery(asked: Handle) -> u32 {
     enter("cuEventQuery", |mut state| {
         let asked = event(&state, asked)?;
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn cuEventQuery(asked: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuEventSynchronize(awaited: Handle) -> u32 {
     enter("cuEventSynchronize", |mut state| {
         let awaited = event(&state, awaited)?;
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn cuEventSynchronize(awaited: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuEventDestroy_v2(destroyed: Handle) -> u32 {
     enter("cuEventDestroy_v2", |mut state| {
         let destroyed = event(&state, destroyed)?;

@@ -6,7 +6,7 @@ use crate::core::enter;
 use crate::core::status::Status;
 use crate::core::work::Work;
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Handle, mode: u32) -> u32 {
     enter("cuStreamBeginCapture_v2", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -14,7 +14,7 @@ pub unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Handle, mode: u32) -> u
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> u32 {
     enter("cuStreamEndCapture", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) 
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuGraphInstantiateWithFlags(
     executable: *mut Handle,
     graph: Handle,
@@ -40,7 +40,7 @@ pub unsafe extern "C" fn cuGraphInstantiateWithFlags(
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuGraphLaunch(executable: Handle, stream: Handle) -> u32 {
     enter("cuGraphLaunch", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -49,14 +49,14 @@ pub unsafe extern "C" fn cuGraphLaunch(executable: Handle, stream: Handle) -> u3
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuGraphExecDestroy(executable: Handle) -> u32 {
     enter("cuGraphExecDestroy", |mut state| {
         state.executables.remove(&number(executable)).map(|_| ()).ok_or(Status::INVALID_VALUE)
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuGraphDestroy(graph: Handle) -> u32 {
     enter("cuGraphDestroy", |mut state| {
         state.graphs.remove(&number(graph)).map(|_| ()).ok_or(Status::INVALID_VALUE)

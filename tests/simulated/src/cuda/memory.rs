@@ -8,7 +8,7 @@ use crate::core::status::{Result, Status};
 use crate::core::work::Work;
 use crate::core::{Locked, enter, stream};
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32 {
     enter("cuMemGetInfo_v2", |state| {
         state.current()?;
@@ -46,17 +46,17 @@ fn free(mut state: Locked, start: usize, kinds: &[Kind]) -> Result<()> {
     state.memory.free(start, kinds)
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemAlloc_v2(address: *mut u64, bytes: usize) -> u32 {
     enter("cuMemAlloc_v2", |state| unsafe { write(address, allocate(state, Kind::Device, bytes)? as u64) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemFree_v2(address: u64) -> u32 {
     enter("cuMemFree_v2", |state| free(state, address as usize, &[Kind::Device, Kind::Pool, Kind::Managed]))
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemAllocManaged(address: *mut u64, bytes: usize, flags: u32) -> u32 {
     enter("cuMemAllocManaged", |state| {
         // Global or host: who may touch it first.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn cuMemAllocManaged(address: *mut u64, bytes: usize, flag
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream: Handle) -> u32 {
     enter("cuMemAllocAsync", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn cuMemAllocAsync(address: *mut u64, bytes: usize, stream
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: Handle) -> u32 {
     enter("cuMemFreeAsync", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn cuMemFreeAsync(address: u64, stream: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: u32) -> u32 {
     enter("cuMemHostAlloc", |state| {
         // Portable, mapped, write-combined.
@@ -112,12 +112,12 @@ pub unsafe extern "C" fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize,
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemFreeHost(address: *mut c_void) -> u32 {
     enter("cuMemFreeHost", |state| free(state, address.addr(), &[Kind::Pinned]))
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemHostGetDevicePointer_v2(
     device: *mut u64,
     host: *mut c_void,
@@ -129,25 +129,25 @@ pub unsafe extern "C" fn cuMemHostGetDevicePointer_v2(
             .memory
             .find(host.addr())
             .filter(|found| matches!(found.kind, Kind::Pinned | Kind::Registered));
-        if found.is_none() || flags != 0 {
-            return Err(Status::INVALID_VALUE);
-        }
-        // One address space: the device sees host memory where the host does.
-        unsafe { write(device, host.addr() as u64) }
+        let found = found.filter(|_| flags == 0).ok_or(Status::INVALID_VALUE)?;
+        // One address space, as a rule: the device sees host memory where the host does.
+        let (_, there) = found.host_and_device(host.addr());
+        unsafe { write(device, there as u64) }
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemHostRegister_v2(address: *mut c_void, bytes: usize, _flags: u32) -> u32 {
     enter("cuMemHostRegister_v2", |mut state| {
         let context = state.current()?;
         state.unsafe_in_captures()?;
         let ordinal = state.contexts[&context].ordinal;
-        state.memory.register(address.addr(), bytes, ordinal, context)
+        let aliased = state.settings.register_alias;
+        state.memory.register(address.addr(), bytes, ordinal, context, aliased)
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemHostUnregister(address: *mut c_void) -> u32 {
     enter("cuMemHostUnregister", |mut state| {
         state.unsafe_in_captures()?;
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn cuMemHostUnregister(address: *mut c_void) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemGetAddressRange_v2(base: *mut u64, bytes: *mut usize, address: u64) -> u32 {
     enter("cuMemGetAddressRange_v2", |state| {
         state.current()?;

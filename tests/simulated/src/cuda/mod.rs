@@ -7,17 +7,22 @@ mod event;
 mod graph;
 mod memory;
 mod module;
-#[cfg(not(feature = "missing-symbols"))]
+#[cfg(not(all(feature = "cuda", feature = "missing-symbols")))]
 mod optional;
 mod pointer;
+mod sharing;
 mod stream;
 mod virtual_memory;
 
-// The tests need every function.
-#[cfg(all(test, not(any(feature = "missing-symbols", feature = "missing-required"))))]
+// The tests need every function, and HIP's are made of them.
+#[cfg(any(
+    not(feature = "cuda"),
+    all(test, not(any(feature = "missing-symbols", feature = "missing-required")))
+))]
+#[cfg_attr(not(feature = "cuda"), allow(unused_imports))]
 pub(crate) use self::{
     context::*, copy::*, device::*, event::*, graph::*, memory::*, module::*, optional::*, pointer::*,
-    stream::*, virtual_memory::*,
+    sharing::*, stream::*, virtual_memory::*,
 };
 
 use std::ffi::c_void;

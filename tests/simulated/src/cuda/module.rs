@@ -22,13 +22,13 @@ unsafe fn load(mut state: Locked, module: *mut Handle, image: *const c_void) -> 
     Ok(())
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuModuleLoadData(module: *mut Handle, image: *const c_void) -> u32 {
     enter("cuModuleLoadData", |state| unsafe { load(state, module, image) })
 }
 
 /// The options are taken and have no effect.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuModuleLoadDataEx(
     module: *mut Handle,
     image: *const c_void,
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn cuModuleLoadDataEx(
     enter("cuModuleLoadDataEx", |state| unsafe { load(state, module, image) })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuModuleUnload(module: Handle) -> u32 {
     enter("cuModuleUnload", |mut state| {
         state.unsafe_in_captures()?;
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn cuModuleUnload(module: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuModuleGetFunction(
     function: *mut Handle,
     module: Handle,
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn cuModuleGetFunction(
 }
 
 /// Of a function; 0 is the most threads of a block.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: u32, function: Handle) -> u32 {
     enter("cuFuncGetAttribute", |state| {
         if !state.functions.contains_key(&number(function)) {
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: u32, f
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuLaunchKernel(
     function: Handle,
     blocks_x: u32,

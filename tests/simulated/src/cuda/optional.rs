@@ -5,7 +5,7 @@ use crate::core::capture::{self, Mode};
 use crate::core::enter;
 use crate::core::status::Status;
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamGetCtx(stream: Handle, context: *mut Handle) -> u32 {
     enter("cuStreamGetCtx", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -13,7 +13,7 @@ pub unsafe extern "C" fn cuStreamGetCtx(stream: Handle, context: *mut Handle) ->
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamIsCapturing(stream: Handle, status: *mut u32) -> u32 {
     enter("cuStreamIsCapturing", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn cuStreamIsCapturing(stream: Handle, status: *mut u32) -
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(mode: *mut u32) -> u32 {
     enter("cuThreadExchangeStreamCaptureMode", |_| {
         if mode.is_null() {

@@ -26,7 +26,7 @@ unsafe fn attribute(state: &State, id: u32, address: u64, place: *mut c_void) ->
     let range =
         state.memory.reservation(address as usize).map(|reservation| (reservation.start, reservation.bytes));
     let range = range.or(found.map(|found| (found.start, found.bytes)));
-    let on_host = matches!(kind, Some(Kind::Pinned | Kind::Registered));
+    let on_host = matches!(kind, Some(Kind::Pinned | Kind::Registered | Kind::Alias));
     let on_device = found.is_some() && !on_host;
     let reachable = found.is_some_and(|found| found.reachable());
     let place_is_valid = !place.is_null();
@@ -43,11 +43,15 @@ unsafe fn attribute(state: &State, id: u32, address: u64, place: *mut c_void) ->
         match id {
             1 => write(place.cast(), found.map_or(0_u64, |found| found.context)),
             2 => write(place.cast(), if on_device { 2_u32 } else { u32::from(on_host) }),
-            3 => write(place.cast(), if reachable { address } else { 0 }),
+            3 => {
+                let there = found.filter(|found| found.reachable());
+                write(place.cast(), there.map_or(0, |found| found.host_and_device(address as usize).1))
+            }
             // An unknown address may be the host's.
             4 => {
                 let hidden = on_device && kind != Some(Kind::Managed);
-                write(place.cast(), if hidden { 0 } else { address })
+                let here = found.map_or(address as usize, |found| found.host_and_device(address as usize).0);
+                write(place.cast(), if hidden { 0 } else { here })
             }
             // Whether memory operations on it wait.
             6 => flag(on_device),
@@ -80,8 +84,8 @@ unsafe fn attribute(state: &State, id: u32, address: u64, place: *mut c_void) ->
     }
 }
 
-#[cfg(not(feature = "missing-required"))]
-#[unsafe(no_mangle)]
+#[cfg(not(all(feature = "cuda", feature = "missing-required")))]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuPointerGetAttributes(
     count: u32,
     attributes: *const u32,
@@ -108,13 +112,13 @@ pub unsafe extern "C" fn cuPointerGetAttributes(
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuPointerGetAttribute(place: *mut c_void, id: u32, address: u64) -> u32 {
     enter("cuPointerGetAttribute", |state| {
         let known = state.memory.find(address as usize);
         if known.is_none_or(|found| match id {
             3 => !found.reachable(),
-            4 => found.kind.on_device(),
+            4 => found.kind.on_device() && found.kind != Kind::Alias,
             _ => false,
         }) || !(1..end_of_ids(state.settings.version)).contains(&id)
         {

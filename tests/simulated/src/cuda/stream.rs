@@ -20,13 +20,13 @@ fn create(function: &'static str, place: *mut Handle, flags: u32) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamCreate(stream: *mut Handle, flags: u32) -> u32 {
     create("cuStreamCreate", stream, flags)
 }
 
 /// Priorities are taken and have no effect.
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamCreateWithPriority(
     stream: *mut Handle,
     flags: u32,
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn cuStreamCreateWithPriority(
     create("cuStreamCreateWithPriority", stream, flags)
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamDestroy_v2(stream: Handle) -> u32 {
     enter("cuStreamDestroy_v2", |mut state| {
         if number(stream) <= 2 {
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn cuStreamDestroy_v2(stream: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamSynchronize(stream: Handle) -> u32 {
     enter("cuStreamSynchronize", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn cuStreamSynchronize(stream: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamQuery(stream: Handle) -> u32 {
     enter("cuStreamQuery", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn cuStreamQuery(stream: Handle) -> u32 {
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: u32) -> u32 {
     enter("cuStreamWaitEvent", |mut state| {
         let stream = state.stream(number(stream))?;
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn cuStreamWaitEvent(stream: Handle, event: Handle, flags:
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuLaunchHostFunc(
     stream: Handle,
     function: Option<unsafe extern "C" fn(*mut c_void)>,

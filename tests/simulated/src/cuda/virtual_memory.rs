@@ -1,50 +1,23 @@
 //! Reserved addresses and what is mapped there.
 
-use std::ffi::c_int;
-
 use super::write;
 use crate::core::State;
 use crate::core::enter;
 use crate::core::status::{Result, Status};
 use crate::core::virtual_memory::GRANULE;
-
-/// Where memory is: the kind of place, and its number.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct CUmemLocation {
-    pub kind: u32,
-    pub id: c_int,
-}
-
-/// What memory is asked for.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct CUmemAllocationProp {
-    pub kind: u32,
-    pub handle_types: u32,
-    pub location: CUmemLocation,
-    pub win32: usize,
-    pub flags: [u8; 8],
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct CUmemAccessDesc {
-    pub location: CUmemLocation,
-    pub flags: u32,
-}
+use crate::structures::{AccessDescription, AllocationProperties, Location};
 
 const ON_DEVICE: u32 = 1;
 const PINNED: u32 = 1;
 
-fn ordinal_at(state: &State, location: CUmemLocation) -> Result<i32> {
+fn ordinal_at(state: &State, location: Location) -> Result<i32> {
     if location.kind != ON_DEVICE {
         return Err(Status::NOT_SUPPORTED);
     }
     state.ordinal(location.id)
 }
 
-unsafe fn wanted(state: &State, properties: *const CUmemAllocationProp) -> Result<i32> {
+unsafe fn wanted(state: &State, properties: *const AllocationProperties) -> Result<i32> {
     // SAFETY: null or the caller's.
     let properties = unsafe { properties.as_ref() }.ok_or(Status::INVALID_VALUE)?;
     if properties.kind != PINNED {
@@ -53,10 +26,10 @@ unsafe fn wanted(state: &State, properties: *const CUmemAllocationProp) -> Resul
     ordinal_at(state, properties.location)
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemGetAllocationGranularity(
     bytes: *mut usize,
-    properties: *const CUmemAllocationProp,
+    properties: *const AllocationProperties,
     _option: u32,
 ) -> u32 {
     enter("cuMemGetAllocationGranularity", |state| unsafe {
@@ -65,7 +38,7 @@ pub unsafe extern "C" fn cuMemGetAllocationGranularity(
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemAddressReserve(
     address: *mut u64,
     bytes: usize,
@@ -82,16 +55,16 @@ pub unsafe extern "C" fn cuMemAddressReserve(
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemAddressFree(address: u64, bytes: usize) -> u32 {
     enter("cuMemAddressFree", |mut state| state.memory.unreserve(address as usize, bytes))
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemCreate(
     memory: *mut u64,
     bytes: usize,
-    properties: *const CUmemAllocationProp,
+    properties: *const AllocationProperties,
     flags: u64,
 ) -> u32 {
     enter("cuMemCreate", |mut state| {
@@ -109,12 +82,12 @@ pub unsafe extern "C" fn cuMemCreate(
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemRelease(memory: u64) -> u32 {
     enter("cuMemRelease", |mut state| state.memory.release(memory))
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemMap(address: u64, bytes: usize, offset: usize, memory: u64, flags: u64) -> u32 {
     enter("cuMemMap", |mut state| {
         state.not_broken()?;
@@ -125,16 +98,16 @@ pub unsafe extern "C" fn cuMemMap(address: u64, bytes: usize, offset: usize, mem
     })
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemUnmap(address: u64, bytes: usize) -> u32 {
     enter("cuMemUnmap", |mut state| state.memory.unmap(address as usize, bytes))
 }
 
-#[unsafe(no_mangle)]
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuMemSetAccess(
     address: u64,
     bytes: usize,
-    descriptions: *const CUmemAccessDesc,
+    descriptions: *const AccessDescription,
     count: usize,
 ) -> u32 {
     enter("cuMemSetAccess", |mut state| {
