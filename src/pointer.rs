@@ -14,7 +14,7 @@ pub enum MemoryKind {
     Unregistered,
     /// Host pages that a driver has pinned or registered.
     PinnedHost,
-    /// Memory of one device.
+    /// Memory of one device, or an address that a device alone has for host pages.
     Device {
         /// The device's number as its driver counts it.
         ordinal: u32,
@@ -64,8 +64,6 @@ pub struct PointerInfo {
     pub is_device_accessible: bool,
     /// The context that the memory is of; zero where it is of none, or the driver does not say.
     pub(crate) context: usize,
-    /// The address is a device's own for host pages that the host knows by another.
-    pub(crate) is_device_address: bool,
     /// A second driver that has pinned the same host pages.
     pub(crate) also_pinned_by: Option<Vendor>,
 }
@@ -79,14 +77,13 @@ impl PointerInfo {
         origin: AllocationOrigin::Unknown,
         is_device_accessible: false,
         context: 0,
-        is_device_address: false,
         also_pinned_by: None,
     };
 
     /// Whether the host can read through the pointer, given that it is live.
     #[must_use]
     pub fn is_host_accessible(&self) -> bool {
-        !self.is_device_address && !matches!(self.kind, MemoryKind::Device { .. } | MemoryKind::Unmapped)
+        !matches!(self.kind, MemoryKind::Device { .. } | MemoryKind::Unmapped)
     }
 
     /// Whether that vendor's driver claims the memory.

@@ -116,7 +116,11 @@ impl RocmDriver {
         let Some(class) = class_of(self.version, answer.memory_type, answer.is_managed != 0) else {
             return Err(self.senseless(&answer, "a type of memory that has no addresses"));
         };
+        // Registered host pages can have a second address, which is a device's alone: the host must not follow it.
+        let (own, host) = (pointer.addr(), answer.host_pointer);
+        let is_of_device = class == Class::Host && host != own && answer.device_pointer == own;
         let kind = match class {
+            _ if is_of_device => MemoryKind::Device { ordinal: self.ordinal(&answer)? },
             Class::Unregistered => return Ok(self.unregistered()),
             Class::Host => MemoryKind::PinnedHost,
             Class::Device => MemoryKind::Device { ordinal: self.ordinal(&answer)? },
@@ -132,9 +136,6 @@ impl RocmDriver {
             Some(Range::Of(start, bytes)) => Some((start, bytes)),
             _ => None,
         };
-        // Registered host memory can have a second address, which is a device's alone.
-        let (own, host) = (pointer.addr(), answer.host_pointer);
-        let is_device_address = class == Class::Host && host != own && answer.device_pointer == own;
         Ok(PointerInfo {
             kind,
             vendor: Some(Vendor::Rocm),
@@ -143,7 +144,6 @@ impl RocmDriver {
             // The runtime says nothing of pools, of other processes and of how memory was mapped.
             origin: AllocationOrigin::Unknown,
             is_device_accessible: true,
-            is_device_address,
             ..PointerInfo::UNREGISTERED
         })
     }

@@ -88,8 +88,10 @@ impl RocmDriver {
         unsafe { (self.own.peek_error.call)() != 0 }
     }
 
+    /// None where there is an error that is not this crate's.
     fn tidy(&self) -> Option<Tidy<'_>> {
-        (!self.has_error()).then_some(Tidy(self))
+        // Not one that is made in any case: its drop takes the error away.
+        (!self.has_error()).then(|| Tidy(self))
     }
 
     fn current(&self) -> Result<c_int> {

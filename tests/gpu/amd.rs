@@ -101,17 +101,21 @@ pub(crate) fn device_address(pages: *const u8) -> *const u8 {
 }
 
 /// `hipIpcMemHandle_t`.
-type IpcHandle = [u8; 64];
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct IpcHandle([u8; 64]);
 
 /// Opens memory as another process's.
-pub(crate) fn open_from_another_process(memory: *const u8) -> Handle {
-    let (mut handle, mut opened): (IpcHandle, Handle) = ([0; 64], std::ptr::null_mut());
+pub(crate) fn open_from_another_process(amd: &Amd, memory: *const u8) -> Handle {
+    // The one flag that there is has had another number up to 5.
+    let lazy_peer_access = u32::from(amd.is_since(6, 0));
+    let (mut handle, mut opened) = (IpcHandle([0; 64]), std::ptr::null_mut());
     type Get = unsafe extern "C" fn(*mut IpcHandle, *const c_void) -> u32;
     // SAFETY: the runtime writes one handle.
     ok(unsafe { function::<Get>("hipIpcGetMemHandle")(&raw mut handle, memory.cast()) });
     type Open = unsafe extern "C" fn(*mut Handle, IpcHandle, u32) -> u32;
     // SAFETY: the runtime writes one address.
-    ok(unsafe { function::<Open>("hipIpcOpenMemHandle")(&raw mut opened, handle, 1) });
+    ok(unsafe { function::<Open>("hipIpcOpenMemHandle")(&raw mut opened, handle, lazy_peer_access) });
     opened
 }
 
