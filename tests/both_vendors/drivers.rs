@@ -108,11 +108,14 @@ pub(crate) fn ask(pointer: *const u8) -> Result<PointerInfo> {
 
 const CHILD: &str = "DEVICE_ARENA_TEST_CHILD";
 
-/// In the child, true; in the parent, runs this test once more, alone and with these variables.
+/// In the child, true; in the parent, runs this test once more, alone and with these variables, where both drivers are.
 #[track_caller]
 pub(crate) fn alone(test: &str, variables: &[(&str, &str)]) -> bool {
     if std::env::var(CHILD).is_ok_and(|name| name == test) {
         return true;
+    }
+    if both().is_none() {
+        return false;
     }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture"]).env(CHILD, test).envs(variables.iter().copied());
