@@ -48,5 +48,6 @@ macro_rules! lacks {
 }
 
 lacking! {
+    hipGetDevicePropertiesR0600(properties: *mut c_void, device: c_int);
     hipStreamGetDevice(stream: *mut c_void, device: *mut c_int);
 }

@@ -106,11 +106,11 @@ macro_rules! entry {
         const _: () = {
             // Of another number of arguments, this is no cast.
             let theirs = $crate::pastey::paste!($crate::hip::[<$hip>]) as unsafe extern "C" fn($($crate::any!($argument)),*) -> _;
-            let arguments = $crate::layout::arguments(theirs);
+            let _arguments = $crate::layout::arguments(theirs);
             let mut _at = 0;
             $(
                 assert!(
-                    $crate::layout::same($crate::layout::of::<$argument>(), arguments[_at]),
+                    $crate::layout::same($crate::layout::of::<$argument>(), _arguments[_at]),
                     concat!($hip, ": the declaration has another size or alignment than ", stringify!($argument))
                 );
                 _at += 1;
@@ -131,11 +131,16 @@ macro_rules! table {
         required { $( $field:ident = $first:tt $(| $second:tt)? ($($argument:ty),* $(,)?); )* }
         optional { $( $spare:ident = $spare_first:tt $(| $spare_second:tt)? ($($spare_argument:ty),* $(,)?); )* }
     ) => {
-        /// The entries' names.
-        pub const NAMES: &[&str] = &[
-            $( $crate::own_name!($first $($second)?), )*
-            $( $crate::own_name!($spare_first $($spare_second)?), )*
-        ];
+        $(#[$meta])*
+        pub enum $table {}
+
+        impl $table {
+            /// The entries' names.
+            pub const NAMES: &[&str] = &[
+                $( $crate::own_name!($first $($second)?), )*
+                $( $crate::own_name!($spare_first $($spare_second)?), )*
+            ];
+        }
         $( $crate::entry!($first $($second)? ($($argument),*)); )*
         $( $crate::entry!($spare_first $($spare_second)? ($($spare_argument),*)); )*
     };

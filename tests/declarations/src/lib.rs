@@ -30,4 +30,7 @@ pub mod backends {
 }
 
 /// Every entry's name.
-pub const TABLES: [&[&str]; 2] = [backends::gpu::functions::NAMES, backends::rocm::functions::NAMES];
+pub const TABLES: [&[&str]; 3] = {
+    use backends::{gpu, rocm};
+    [gpu::functions::Table::NAMES, rocm::functions::FirstTable::NAMES, rocm::functions::OwnTable::NAMES]
+};

@@ -22,10 +22,12 @@ equal! {
     offset_of!(hipPointerAttribute_t, allocationFlags) => 28;
     hipMemoryType::hipMemoryTypeHost => 0;
     hipMemoryType::hipMemoryTypeDevice => 1;
+    hipMemoryType::hipMemoryTypeUnified => 3;
     hipPointer_attribute::HIP_POINTER_ATTRIBUTE_BUFFER_ID => 7;
 }
 
-// A device's properties, as they were before HIP 6.
+// A device's properties, as they were before HIP 6: less than the room that the crate has for any version's.
+const _: () = assert!(size_of::<hipDeviceProp_t>() <= 16 << 10);
 equal! {
     offset_of!(hipDeviceProp_t, gcnArchName) => 396;
 }
@@ -40,6 +42,9 @@ equal! {
 equal! {
     hipMemcpyKind::hipMemcpyDefault => 4;
     hipStreamNonBlocking => 1;
+    hipHostMallocPortable => 1;
+    hipHostMallocMapped => 2;
+    hipHostMallocCoherent => 0x4000_0000;
     hipEventDisableTiming => 2;
     hipStreamCaptureMode::hipStreamCaptureModeRelaxed => 2;
 }
