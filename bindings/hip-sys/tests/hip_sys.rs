@@ -65,11 +65,12 @@ struct Buffer(hipDeviceptr_t);
 
 impl Buffer {
     fn of(bytes: &[u8]) -> Self {
-        let mut address = null_mut();
-        // SAFETY: the runtime writes one address, of as many bytes as are copied there.
+        let (mut address, from) = (null_mut(), bytes.as_ptr().cast());
+        // SAFETY: the runtime writes one address, of as many bytes as are copied there, and the copy is waited for.
         unsafe {
             ok(hipMalloc(&raw mut address, bytes.len()));
-            ok(hipMemcpy(address, bytes.as_ptr().cast(), bytes.len(), hipMemcpyKind::hipMemcpyHostToDevice));
+            ok(hipMemcpyAsync(address, from, bytes.len(), hipMemcpyKind::hipMemcpyDefault, null_mut()));
+            ok(hipStreamSynchronize(null_mut()));
         }
         Self(address)
     }
