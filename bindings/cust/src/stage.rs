@@ -83,9 +83,11 @@ impl CustCall for Call {
             return Err(Error::Unmapped { operation: OPERATION });
         }
         let staged = self.stage(&tape);
-        if staged.as_ref().map_or(true, |staged| staged.bytes_ptr() != pointer) {
+        let is_in_place = staged.as_ref().is_ok_and(|staged| staged.bytes_ptr() == pointer);
+        if !bytes.is_empty() && !is_in_place {
             // A queued copy may still read the buffer, which is the caller's to drop from here on.
-            executor.synchronize()?;
+            let waited = executor.synchronize();
+            return staged.and_then(|staged| waited.map(|()| staged));
         }
         staged
     }

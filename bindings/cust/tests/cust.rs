@@ -8,7 +8,7 @@ use cust::device::Device;
 use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::stream::{Stream, StreamFlags};
 use device_arena::backend::Cuda;
-use device_arena::{Arena, Error, Executor, View};
+use device_arena::{Arena, ArenaOptions, Error, Executor, View};
 use device_arena_cust::{ContextStream, CustCall, CustGuard, CustOutput};
 
 static TURNS: Mutex<()> = Mutex::new(());
@@ -265,4 +265,27 @@ fn a_buffer_of_custs_is_whole_after_a_call_has_used_it() {
     let mut copy = [0u8; 5];
     buffer.copy_to(&mut copy).unwrap();
     assert_eq!(&copy, b"whole");
+}
+
+#[test]
+fn a_tape_that_is_refused_has_left_nothing_that_reads_the_buffer() {
+    let Some((context, _turn)) = context() else { return };
+    if Device::num_devices().unwrap() < 2 {
+        println!("skipped: needs two ordinals");
+        return;
+    }
+    let second = Context::new(Device::get_device(1).unwrap()).unwrap();
+    let buffer = DeviceBuffer::from_slice(&vec![7u8; 1 << 20]).unwrap();
+    let stream = ContextStream::new(context, None).unwrap();
+    let executor = stream.executor().unwrap();
+    // There is room for the bytes and not for the offsets.
+    let options = ArenaOptions::new().first_capacity(2 << 20).byte_limit(2 << 20);
+    let arena = options.build(&executor).unwrap();
+    let call = executor.begin(&arena).unwrap();
+    let refused = call.stage_cust(&buffer, &vec![0u32; 1 << 20], &stream).map(drop);
+    assert!(matches!(refused, Err(Error::OverLimit { .. })), "{refused:?}");
+    drop(buffer);
+    executor.synchronize().unwrap();
+    call.finish().unwrap();
+    drop(second);
 }
