@@ -199,7 +199,7 @@ fn a_wait_for_a_deferred_call_is_refused_and_the_capture_goes_on() {
 #[cfg(feature = "cudarc")]
 #[test]
 fn a_default_stream_is_as_good_as_captured_while_a_stream_that_it_waits_for_is() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = crate::turn::turn_of_nvidia("cudarc") else { return };
     let home = vendor::executor(0).unwrap();
     let done = std::thread::spawn(move || {
         let context = cudarc::driver::CudaContext::new(0).unwrap();

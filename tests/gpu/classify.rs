@@ -7,7 +7,7 @@ use crate::functions::Function;
 use crate::memory::{MODES, Memory, RawStream, Registered, Virtual, ask};
 use crate::process::alone;
 use crate::simulated::simulated_or_skip;
-use crate::turn::turn;
+use crate::turn::{turn, turn_of_nvidia};
 use crate::vendor;
 use crate::vendors::version_and_library;
 
@@ -22,7 +22,7 @@ fn pages(bytes: &mut Vec<u8>) -> &mut [u8] {
 
 #[track_caller]
 fn expect(info: PointerInfo, kind: MemoryKind, origin: AllocationOrigin, memory: &Memory, bytes: usize) {
-    assert_eq!((info.kind, info.origin), (kind, origin));
+    assert_eq!((info.kind, info.origin), (kind, vendor::says(origin)));
     assert_eq!(info.vendor, Some(vendor::vendor()));
     assert_eq!(info.allocation, Some((memory.pointer().addr(), bytes)));
     assert!(info.buffer_id.is_some());
@@ -59,7 +59,10 @@ fn pinned_and_registered_host_memory_is_pinned() {
     let pinned = Memory::pinned(&executor, 10_000);
     for offset in [0, 1, 9_999] {
         let info = ask(pinned.pointer().wrapping_add(offset)).unwrap();
-        assert_eq!((info.kind, info.origin), (MemoryKind::PinnedHost, AllocationOrigin::Direct));
+        assert_eq!(
+            (info.kind, info.origin),
+            (MemoryKind::PinnedHost, vendor::says(AllocationOrigin::Direct))
+        );
         assert!(info.is_host_accessible() && info.is_device_accessible);
         assert!(info.buffer_id.is_some() && info.vendor == Some(vendor::vendor()));
         let (start, bytes) = info.allocation.unwrap();
@@ -72,7 +75,10 @@ fn pinned_and_registered_host_memory_is_pinned() {
     let registered = Registered::new(&executor, pages);
     for offset in [0, len / 2, len - 1] {
         let info = ask(start.wrapping_add(offset)).unwrap();
-        assert_eq!((info.kind, info.origin), (MemoryKind::PinnedHost, AllocationOrigin::Direct));
+        assert_eq!(
+            (info.kind, info.origin),
+            (MemoryKind::PinnedHost, vendor::says(AllocationOrigin::Direct))
+        );
     }
     drop(registered);
     assert_eq!(ask(start).unwrap().kind, MemoryKind::Unregistered);
@@ -122,7 +128,10 @@ fn memory_of_a_pool_says_so() {
         let memory = Memory::pool(&executor, 10_000);
         for offset in [0, 9_999] {
             let info = ask(memory.pointer().wrapping_add(offset)).unwrap();
-            assert_eq!((info.kind, info.origin), (MemoryKind::Device { ordinal }, AllocationOrigin::Pool));
+            assert_eq!(
+                (info.kind, info.origin),
+                (MemoryKind::Device { ordinal }, vendor::says(AllocationOrigin::Pool))
+            );
             assert!(!info.is_host_accessible() && info.is_device_accessible);
         }
     }
@@ -134,19 +143,23 @@ fn reserved_addresses_are_unmapped_until_memory_is_mapped_there() {
     let executor = vendor::executor(0).unwrap();
     let mut reserved = Virtual::reserve(&executor, 4);
     let granule = reserved.granule;
+    // AMD's runtime does not know addresses without memory.
+    let unmapped = if vendor::is_nvidia() { MemoryKind::Unmapped } else { MemoryKind::Unregistered };
     for offset in [0, granule, reserved.bytes() - 1] {
         let info = ask(reserved.pointer(offset)).unwrap();
-        assert_eq!((info.kind, info.origin), (MemoryKind::Unmapped, AllocationOrigin::Virtual));
-        assert!(!info.is_host_accessible() && !info.is_device_accessible);
+        assert_eq!((info.kind, info.origin), (unmapped, vendor::says(AllocationOrigin::Virtual)));
+        assert!(!info.is_host_accessible() || !vendor::is_nvidia());
+        assert!(!info.is_device_accessible || executor.device().unwrap().reaches_pageable_memory);
     }
     reserved.map(1, 1);
     let info = ask(reserved.pointer(granule + 17)).unwrap();
-    assert_eq!((info.kind, info.origin), (MemoryKind::Device { ordinal: 0 }, AllocationOrigin::Virtual));
+    let origin = vendor::says(AllocationOrigin::Virtual);
+    assert_eq!((info.kind, info.origin), (MemoryKind::Device { ordinal: 0 }, origin));
     if let Some((start, bytes)) = info.allocation {
         assert_eq!((start, bytes), (reserved.pointer(granule).addr(), granule), "the mapped part alone");
     }
-    assert_eq!(ask(reserved.pointer(0)).unwrap().kind, MemoryKind::Unmapped);
-    assert_eq!(ask(reserved.pointer(2 * granule)).unwrap().kind, MemoryKind::Unmapped);
+    assert_eq!(ask(reserved.pointer(0)).unwrap().kind, unmapped);
+    assert_eq!(ask(reserved.pointer(2 * granule)).unwrap().kind, unmapped);
 }
 
 #[test]
@@ -177,10 +190,7 @@ fn is_active(ordinal: i32) -> bool {
 #[test]
 fn asking_makes_no_context() {
     let name = "classify::asking_makes_no_context";
-    if !vendor::is_nvidia_or_skip("contexts beside the primary ones") {
-        return;
-    }
-    if !crate::process::is_child(name) && turn().is_none() {
+    if !crate::process::is_child(name) && turn_of_nvidia("contexts beside the primary ones").is_none() {
         return;
     }
     if !alone(name, &[]) {
@@ -267,7 +277,9 @@ fn a_pointer_costs_one_question() {
         let (asked, all) = (simulated.calls(Function::PointerGetAttributes), simulated.all_calls());
         ask(pointer).unwrap();
         assert_eq!(simulated.calls(Function::PointerGetAttributes) - asked, 1);
-        assert_eq!(simulated.all_calls() - all, 1, "and nothing else is called");
+        // AMD's runtime is asked for the range and the number as well, and twice whether an error of the thread's is left.
+        let most = if vendor::is_nvidia() { 1 } else { 5 };
+        assert!(simulated.all_calls() - all <= most, "and nothing else is called");
     }
     let all = simulated.all_calls();
     ask(std::ptr::null()).unwrap();

@@ -7,7 +7,7 @@ use device_arena::{Arena, Error, Executor};
 
 use crate::driver;
 use crate::lab::{Lab, counting};
-use crate::turn::turn;
+use crate::turn::turn_of_nvidia;
 
 /// cudarc leaves its context current on the thread.
 fn with_cudarc(work: impl FnOnce(&Arc<CudaContext>) + Send) {
@@ -36,7 +36,7 @@ fn bytes(stream: &Arc<CudaStream>, bytes: &[u8]) -> CudaSlice<u8> {
 
 #[test]
 fn a_stream_of_cudarcs_is_an_executor_and_lives_as_long() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = turn_of_nvidia("cudarc") else { return };
     with_cudarc(|context| {
         for stream in [context.new_stream().unwrap(), context.default_stream()] {
             let executor = Executor::from_cudarc(&stream).unwrap();
@@ -61,7 +61,7 @@ fn a_stream_of_cudarcs_is_an_executor_and_lives_as_long() {
 
 #[test]
 fn a_per_thread_stream_is_refused() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = turn_of_nvidia("cudarc") else { return };
     with_cudarc(|context| {
         let stream = context.per_thread_stream();
         let refused = Executor::from_cudarc(&stream).unwrap_err();
@@ -72,7 +72,7 @@ fn a_per_thread_stream_is_refused() {
 
 #[test]
 fn a_context_of_its_own_is_the_streams() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = turn_of_nvidia("cudarc") else { return };
     with_cudarc(|_| {
         let other = another_context();
         let stream = other.new_stream().unwrap();
@@ -86,7 +86,7 @@ fn a_context_of_its_own_is_the_streams() {
 
 #[test]
 fn a_buffer_of_cudarcs_is_a_tape() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = turn_of_nvidia("cudarc") else { return };
     with_cudarc(|context| {
         let (theirs, ours) = (context.new_stream().unwrap(), context.new_stream().unwrap());
         let lab = Lab::on(Executor::from_cudarc(&ours).unwrap());
@@ -119,7 +119,7 @@ fn a_buffer_of_cudarcs_is_a_tape() {
 
 #[test]
 fn views_and_outputs_are_device_pointers_of_cudarcs() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = turn_of_nvidia("cudarc") else { return };
     with_cudarc(|context| {
         let stream = context.new_stream().unwrap();
         let lab = Lab::on(Executor::from_cudarc(&stream).unwrap());
@@ -144,7 +144,7 @@ fn views_and_outputs_are_device_pointers_of_cudarcs() {
 
 #[test]
 fn the_default_stream_of_another_context_is_another_stream() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = turn_of_nvidia("cudarc") else { return };
     with_cudarc(|context| {
         let (own, other) = (context.default_stream(), another_context().default_stream());
         assert_eq!(own.cu_stream(), other.cu_stream(), "the handles are the same");

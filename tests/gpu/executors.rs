@@ -9,7 +9,7 @@ use device_arena::{Arena, Error, Executor, MemoryKind, Refused, Status};
 use crate::driver::{self, Context, Pushed};
 use crate::lab::{Lab, counting};
 use crate::memory::{RawStream, ask};
-use crate::turn::{Turn, turn};
+use crate::turn::{Turn, turn, turn_of_nvidia};
 use crate::vendor;
 
 #[test]
@@ -241,10 +241,7 @@ fn an_adopted_stream_of_the_primary_context_serves_and_outlives_the_blocks() {
 
 #[test]
 fn an_adopted_stream_of_another_context_serves_and_outlives_the_blocks() {
-    let Some(turn) = turn() else { return };
-    if !vendor::is_nvidia_or_skip("contexts beside the primary ones") {
-        return;
-    }
+    let Some(turn) = turn_of_nvidia("contexts beside the primary ones") else { return };
     for ordinal in 0..turn.count().min(2) {
         let context = Context::new(ordinal as i32);
         let handle = context.handle();
@@ -256,10 +253,7 @@ fn an_adopted_stream_of_another_context_serves_and_outlives_the_blocks() {
 
 #[test]
 fn a_kernel_is_refused_in_another_context_than_it_was_loaded_for() {
-    let Some(turn) = turn() else { return };
-    if !vendor::is_nvidia_or_skip("contexts beside the primary ones") {
-        return;
-    }
+    let Some(turn) = turn_of_nvidia("contexts beside the primary ones") else { return };
     let lab = Lab::new(0);
     let adopted = adopt(&turn, 0, Some(Context::new(0)));
     let arena = Arena::new(&adopted.lab.executor);

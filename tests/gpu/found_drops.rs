@@ -363,7 +363,7 @@ fn memory_that_was_unregistered_since_is_staged_as_what_it_is_now() {
 #[cfg(feature = "cudarc")]
 #[test]
 fn two_executors_of_one_stream_are_one() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = crate::turn::turn_of_nvidia("cudarc") else { return };
     let done = std::thread::spawn(|| {
         let context = cudarc::driver::CudaContext::new(0).unwrap();
         for stream in [context.new_stream().unwrap(), context.default_stream()] {

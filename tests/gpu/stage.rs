@@ -92,7 +92,7 @@ fn bytes_of_the_executors_device_are_used_where_they_are() {
         check(&lab, &raw(&memory, text.len()), words, &text);
     }
     let mut reserved = Virtual::reserve(&lab.executor, 2);
-    reserved.map(0, 1);
+    reserved.map(0, 2);
     let mapped = Memory::device(&lab.executor, 5000);
     mapped.write(&text);
     let arena = Arena::new(&lab.executor);

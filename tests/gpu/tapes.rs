@@ -3,7 +3,7 @@
 use device_arena::{Error, MemoryKind, Offset, Result, TapeRule, TapeView};
 
 use crate::memory::{Memory, Registered, Virtual};
-use crate::turn::turn;
+use crate::turn::{turn, turn_of_nvidia};
 use crate::vendor;
 
 const TEXT: &[u8] = b"onetwothree";
@@ -82,7 +82,7 @@ fn offsets_in_device_memory_are_refused_and_not_read() {
 
 #[test]
 fn what_is_mapped_nowhere_is_refused() {
-    let Some(_turn) = turn() else { return };
+    let Some(_turn) = turn_of_nvidia("addresses without memory that are known") else { return };
     let executor = vendor::executor(0).unwrap();
     let reserved = Virtual::reserve(&executor, 1);
     let refused = tape(reserved.pointer(0), TEXT.len(), &OFFSETS);

@@ -39,6 +39,16 @@ pub(crate) fn turn() -> Option<Turn> {
     Some(Turn { backend, current: driver::current(), live, _turn: turn })
 }
 
+/// As [`turn`], for what NVIDIA's driver alone has; the skip is printed.
+pub(crate) fn turn_of_nvidia(what: &str) -> Option<Turn> {
+    let turn = turn()?;
+    if !vendor::is_nvidia() {
+        println!("skipped: NVIDIA's alone: {what}");
+        return None;
+    }
+    Some(turn)
+}
+
 /// Primary contexts, and the crate's kernels in them, stay for as long as the process.
 fn warm(backend: &AnyBackend) {
     for ordinal in 0..backend.devices().unwrap().len() as u32 {

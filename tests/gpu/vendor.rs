@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use device_arena::backend::{AnyBackend, Vendor};
-use device_arena::{Executor, Result};
+use device_arena::{AllocationOrigin, Executor, Result};
 
 use crate::vendors;
 
@@ -25,14 +25,6 @@ pub(crate) fn vendor() -> Vendor {
 
 pub(crate) fn is_nvidia() -> bool {
     vendor() == Vendor::Cuda
-}
-
-/// As [`is_nvidia`], for what the other vendors don't have; the skip is printed.
-pub(crate) fn is_nvidia_or_skip(what: &str) -> bool {
-    if !is_nvidia() {
-        println!("skipped: NVIDIA's alone: {what}");
-    }
-    is_nvidia()
 }
 
 pub(crate) fn load() -> Result<AnyBackend> {
@@ -69,6 +61,11 @@ pub(crate) fn library_names() -> &'static [&'static str] {
 /// How the names of its devices' architectures begin.
 pub(crate) fn architecture_prefix() -> &'static str {
     of("sm_", "gfx")
+}
+
+/// How it says that memory was made, where that is so: AMD's runtime does not say.
+pub(crate) fn says(origin: AllocationOrigin) -> AllocationOrigin {
+    of(origin, AllocationOrigin::Unknown)
 }
 
 /// The suite's kernels, as its driver takes them.
