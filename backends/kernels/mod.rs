@@ -14,7 +14,7 @@ struct Aligned<T>(T);
 // ROCM_CODE_OBJECTS: machine code by target, sorted by its name. A target that ends in `-generic` is a family, for those of
 // its devices that are not named themselves. Each is aligned to 16 bytes.
 include!(concat!(env!("OUT_DIR"), "/kernel_images.rs"));
-#[cfg(feature = "rocm")]
+
 /// The source for compilers at run time, as one text that includes no file. They take a C string: it ends with a zero byte.
 #[cfg(feature = "rocm")]
 pub(crate) const SOURCE: &str = concat!(

@@ -7,7 +7,7 @@ use super::elf::number;
 use super::{ptx, read};
 
 /// Without their extensions.
-const FILES: [&str; 3] = ["examples/embed/kernels", "examples/compact", "tests/cuda/kernels"];
+const FILES: [&str; 3] = ["examples/embed/kernels", "examples/compact", "tests/gpu/kernels"];
 
 /// What a bundle has, in order: the name of what it is for, where it begins, and its content.
 fn entries(bundle: &[u8]) -> Vec<(&str, usize, &[u8])> {
