@@ -31,6 +31,8 @@ mod memory;
 #[cfg(hip)]
 mod module;
 #[cfg(hip)]
+mod names;
+#[cfg(hip)]
 mod optional;
 #[cfg(hip)]
 mod pointer;

@@ -7,7 +7,7 @@ mod pointers;
 mod sharing;
 mod streams;
 
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::core::settings::Settings;
