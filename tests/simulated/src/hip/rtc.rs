@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
+use std::io::Write;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::settings::version;
@@ -141,7 +142,7 @@ impl Program {
         let Some((target, modes)) = known else {
             // The compiler of these versions corrupts its heap over a name that it does not know.
             if version.major() < 6 {
-                eprintln!("munmap_chunk(): invalid pointer");
+                let _ = std::io::stderr().write_all(b"munmap_chunk(): invalid pointer\n");
                 std::process::abort();
             }
             self.log = format!("error: invalid target ID '{architecture}'\n");

@@ -57,7 +57,7 @@ fn devices_say_what_they_are() {
     assert_eq!((attribute(23), attribute(61)), (11, 0));
     assert_eq!([attribute(24), attribute(63), attribute(67), attribute(88)], [1, 2, 2, 1]);
     let mut value = 77;
-    let mut architecture = |oldest: bool| {
+    let architecture = |oldest: bool| {
         let mut properties = vec![0x55_u8; 4096];
         let ask = if oldest { hipGetDeviceProperties } else { hipGetDevicePropertiesR0600 };
         assert_eq!(unsafe { ask(properties.as_mut_ptr(), 0) }, 0);
