@@ -245,10 +245,10 @@ fn compilation_fails_with_a_log() {
 
 const ARCHITECTURE: &str = "DEVICE_ARENA_SIMULATED_TEST_ARCHITECTURE";
 
-/// In a process of its own.
 #[test]
+#[ignore = "in a process of its own"]
 fn in_a_child_compile() {
-    let Ok(value) = std::env::var(ARCHITECTURE) else { return };
+    let value = std::env::var(ARCHITECTURE).unwrap();
     let _turn = turn();
     let (version, architecture) = value.split_once(' ').unwrap();
     set("HIP_VERSION", version);

@@ -134,10 +134,11 @@ fn a_handle_of_the_own_process() {
     }
 }
 
-/// In a process of its own: opens the handle that its parent has given it, and adds one to each byte.
+/// Opens the handle that its parent has given it, and adds one to each byte.
 #[test]
+#[ignore = "in a process of its own"]
 fn in_a_child_add_one() {
-    let Ok(text) = std::env::var(HANDLE) else { return };
+    let text = std::env::var(HANDLE).unwrap();
     let _turn = turn();
     set_version(60_443_484);
     let mut handle = SharedMemory { bytes: [0; 64] };
