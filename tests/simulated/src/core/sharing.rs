@@ -1,6 +1,7 @@
 //! Memory that is in two places: of another process, or elsewhere for the devices than for the host.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 use std::ffi::{CString, c_int, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -79,20 +80,22 @@ impl Memory {
         let found = found.ok_or(Status::INVALID_VALUE)?;
         let (id, page, page_bytes) = (found.id, found.page, found.page_bytes);
         let (start, bytes, ordinal) = (found.start, found.bytes, found.ordinal);
-        if !self.exported.contains_key(&id) {
-            // Running work has it open, and would lose what it writes meanwhile.
-            let open = c_int::from(!found.opened.is_empty());
-            let file = new_file(page_bytes)?;
-            // SAFETY: the allocation's own pages.
-            if unsafe { grid_move(page as *mut c_void, page_bytes, file.as_raw_fd(), open) } != 0 {
-                return Err(Status::OUT_OF_MEMORY);
+        // Running work has it open, and would lose what it writes meanwhile.
+        let open = c_int::from(!found.opened.is_empty());
+        let file = match self.exported.entry(id) {
+            Entry::Occupied(file) => file.into_mut(),
+            Entry::Vacant(place) => {
+                let file = new_file(page_bytes)?;
+                // SAFETY: the allocation's own pages.
+                if unsafe { grid_move(page as *mut c_void, page_bytes, file.as_raw_fd(), open) } != 0 {
+                    return Err(Status::OUT_OF_MEMORY);
+                }
+                place.insert(file)
             }
-            self.exported.insert(id, file);
-        }
-        let file = self.exported[&id].as_raw_fd() as u64;
+        };
         let numbers = [
             MAGIC,
-            u64::from(std::process::id()) << 32 | file,
+            u64::from(std::process::id()) << 32 | file.as_raw_fd() as u64,
             id,
             page_bytes as u64,
             (start - page) as u64,

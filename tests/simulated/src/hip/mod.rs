@@ -116,7 +116,12 @@ pub(crate) fn set(name: &str, value: &str) -> bool {
     settings::lock().set(name, value)
 }
 
-#[cfg(all(test, hip, not(forward)))]
+#[cfg(all(test, hip, not(forward), not(any(feature = "missing-symbols", feature = "missing-required"))))]
 mod for_tests;
-#[cfg(all(test, hip, not(forward)))]
+#[cfg(all(
+    test,
+    hip,
+    not(forward),
+    not(any(feature = "missing-symbols", feature = "missing-required"))
+))]
 pub(crate) use for_tests::*;

@@ -91,7 +91,7 @@ fn what_is_no_code_object_is_refused() {
     assert_eq!(status_of(b"garbage that is long enough"), 200);
     unsafe {
         assert_eq!(hipModuleLoadData(&mut module, std::ptr::null()), 1);
-        assert_eq!(hipModuleLoadData(std::ptr::null_mut(), b"\0".as_ptr().cast()), 1);
+        assert_eq!(hipModuleLoadData(std::ptr::null_mut(), c"".as_ptr().cast()), 1);
         assert_eq!(hipModuleUnload(null()), 400);
     }
     let mut file = image("gfx90a", &["compact"]);
