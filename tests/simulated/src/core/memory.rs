@@ -58,6 +58,10 @@ pub(crate) struct Allocation {
     pub physical: u64,
     /// Where the same memory is for the device, or for the host of what the device has. Zero if it is here.
     pub other: usize,
+    /// How often it was opened, for another process's.
+    pub openings: u32,
+    /// What the handle that it was opened by names: a process with its file, and the allocation there.
+    pub origin: (u64, u64),
 }
 
 impl Allocation {
@@ -158,6 +162,8 @@ impl Memory {
             opened: Vec::new(),
             physical: 0,
             other: 0,
+            openings: 0,
+            origin: (0, 0),
         });
         Ok(start)
     }
@@ -198,6 +204,8 @@ impl Memory {
             opened: Vec::new(),
             physical: 0,
             other,
+            openings: 0,
+            origin: (0, 0),
         });
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Memory that is in two places: of another process, or elsewhere for the devices than for the host.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 use std::ffi::{CString, c_int, c_void};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -78,32 +79,34 @@ impl Memory {
         let found = self.find(address).filter(|found| found.kind == Kind::Device);
         let found = found.ok_or(Status::INVALID_VALUE)?;
         let (id, page, page_bytes) = (found.id, found.page, found.page_bytes);
-        let offset = found.start - page;
+        let (start, bytes, ordinal) = (found.start, found.bytes, found.ordinal);
+        // Running work has it open, and would lose what it writes meanwhile.
+        let open = c_int::from(!found.opened.is_empty());
+        let file = match self.exported.entry(id) {
+            Entry::Occupied(file) => file.into_mut(),
+            Entry::Vacant(place) => {
+                let file = new_file(page_bytes)?;
+                // SAFETY: the allocation's own pages.
+                if unsafe { grid_move(page as *mut c_void, page_bytes, file.as_raw_fd(), open) } != 0 {
+                    return Err(Status::OUT_OF_MEMORY);
+                }
+                place.insert(file)
+            }
+        };
         let numbers = [
             MAGIC,
-            u64::from(std::process::id()),
-            0,
+            u64::from(std::process::id()) << 32 | file.as_raw_fd() as u64,
+            id,
             page_bytes as u64,
-            offset as u64,
-            found.bytes as u64,
-            (address - found.start) as u64,
-            found.ordinal as u64,
+            (start - page) as u64,
+            bytes as u64,
+            (address - start) as u64,
+            ordinal as u64,
         ];
-        if !self.exported.contains_key(&id) {
-            // Running work has it open, and would lose what it writes meanwhile.
-            let open = c_int::from(!found.opened.is_empty());
-            let file = new_file(page_bytes)?;
-            // SAFETY: the allocation's own pages.
-            if unsafe { grid_move(page as *mut c_void, page_bytes, file.as_raw_fd(), open) } != 0 {
-                return Err(Status::OUT_OF_MEMORY);
-            }
-            self.exported.insert(id, file);
-        }
         let mut handle = [0; 64];
         for (place, number) in handle.chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
-        handle[16..24].copy_from_slice(&(self.exported[&id].as_raw_fd() as u64).to_le_bytes());
         Ok(handle)
     }
 
@@ -113,12 +116,20 @@ impl Memory {
         for (number, bytes) in numbers.iter_mut().zip(handle.chunks_exact(8)) {
             *number = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
         }
-        let [magic, process, file, page_bytes, offset, bytes, inside, ordinal] = numbers;
+        let [magic, file, id, page_bytes, offset, bytes, inside, ordinal] = numbers;
+        let (process, origin) = (file >> 32, (file, id));
+        let file = file as u32;
         if magic != MAGIC {
             return Err(Status::INVALID_VALUE);
         }
         if process == u64::from(std::process::id()) && !foreign {
             return Err(Status::INVALID_CONTEXT);
+        }
+        // It stays where it is when it is opened again.
+        let again = self.allocations.values_mut().find(|other| other.openings > 0 && other.origin == origin);
+        if let Some(opened) = again {
+            opened.openings += 1;
+            return Ok(opened.start + inside as usize);
         }
         let path = CString::new(format!("/proc/{process}/fd/{file}")).expect("no zero byte");
         // SAFETY: a path; what is there is checked before it is used.
@@ -133,13 +144,24 @@ impl Memory {
             return Err(Status::MAP_FAILED);
         }
         let ordinal = ordinal as i32;
-        let opened = allocation(offset as usize, bytes as usize, Kind::Opened, ordinal, 0, 0);
+        let mut opened = allocation(offset as usize, bytes as usize, Kind::Opened, ordinal, 0, 0);
+        (opened.openings, opened.origin) = (1, origin);
         Ok(self.map_closed(&file, page_bytes as usize, opened)? + inside as usize)
     }
 
-    /// A descriptor of the file behind a handle.
+    /// Closes what was opened, once for each time that it was.
+    pub(crate) fn close_opened(&mut self, address: usize) -> Result<()> {
+        let start = self.find(address).filter(|found| found.kind == Kind::Opened).map(|found| found.start);
+        let start = start.ok_or(Status::INVALID_VALUE)?;
+        let opened = self.allocations.get_mut(&start).expect("it was found");
+        opened.openings -= 1;
+        if opened.openings == 0 { self.free(start, &[Kind::Opened]) } else { Ok(()) }
+    }
+
+    /// A descriptor of the file behind a handle, if it was made to be shared.
     pub(crate) fn export_physical(&self, handle: u64) -> Result<c_int> {
-        let physical = self.physical.get(&handle).ok_or(Status::INVALID_VALUE)?;
+        let physical = self.physical.get(&handle).filter(|physical| physical.shareable);
+        let physical = physical.ok_or(Status::INVALID_VALUE)?;
         // SAFETY: a file of our own that is open.
         let file = unsafe { libc::fcntl(physical.file, libc::F_DUPFD_CLOEXEC, 0) };
         if file < 0 { Err(Status::OUT_OF_MEMORY) } else { Ok(file) }
@@ -154,7 +176,7 @@ impl Memory {
         if file < 0 {
             return Err(Status::OUT_OF_MEMORY);
         }
-        self.keep(handle, file, bytes, ordinal, false);
+        self.keep(handle, file, bytes, ordinal);
         Ok(())
     }
 }
@@ -189,5 +211,7 @@ fn allocation(
         opened: Vec::new(),
         physical: 0,
         other,
+        openings: 0,
+        origin: (0, 0),
     }
 }

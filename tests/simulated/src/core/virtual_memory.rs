@@ -19,6 +19,8 @@ pub(crate) struct Physical {
     pub(super) file: libc::c_int,
     bytes: usize,
     ordinal: i32,
+    /// Whether it may be given to other processes.
+    pub(super) shareable: bool,
     /// Whether it is of this process, and so in use of the ordinal's memory.
     own: bool,
     /// What keeps it: its handle and its mappings.
@@ -52,7 +54,7 @@ impl Memory {
         (address - reservation.start < reservation.bytes).then_some(reservation)
     }
 
-    pub(crate) fn create(&mut self, ordinal: i32, bytes: usize, handle: u64) -> Result<()> {
+    pub(crate) fn create(&mut self, ordinal: i32, bytes: usize, shareable: bool, handle: u64) -> Result<()> {
         if bytes == 0 || !bytes.is_multiple_of(GRANULE) {
             return Err(Status::INVALID_VALUE);
         }
@@ -61,12 +63,16 @@ impl Memory {
             self.used[ordinal as usize] -= bytes as u64;
             return Err(Status::OUT_OF_MEMORY);
         };
-        self.keep(handle, file, bytes, ordinal, true);
+        let physical =
+            Physical { file, bytes, ordinal, shareable, own: true, references: 1, released: false };
+        self.physical.insert(handle, physical);
         Ok(())
     }
 
-    pub(super) fn keep(&mut self, handle: u64, file: libc::c_int, bytes: usize, ordinal: i32, own: bool) {
-        let physical = Physical { file, bytes, ordinal, own, references: 1, released: false };
+    /// Keeps memory of somebody else.
+    pub(super) fn keep(&mut self, handle: u64, file: libc::c_int, bytes: usize, ordinal: i32) {
+        let physical =
+            Physical { file, bytes, ordinal, shareable: true, own: false, references: 1, released: false };
         self.physical.insert(handle, physical);
     }
 
@@ -122,6 +128,8 @@ impl Memory {
             opened: Vec::new(),
             physical: handle,
             other: 0,
+            openings: 0,
+            origin: (0, 0),
         });
         Ok(())
     }

@@ -4,7 +4,6 @@ use std::ffi::{c_int, c_void};
 
 use super::write;
 use crate::core::enter;
-use crate::core::memory::Kind;
 use crate::core::status::Status;
 use crate::structures::SharedMemory;
 
@@ -33,8 +32,7 @@ pub unsafe extern "C" fn cuIpcOpenMemHandle_v2(address: *mut u64, handle: Shared
 pub unsafe extern "C" fn cuIpcCloseMemHandle(address: u64) -> u32 {
     enter("cuIpcCloseMemHandle", |mut state| {
         state.current()?;
-        let start = state.memory.find(address as usize).map(|found| found.start);
-        state.memory.free(start.ok_or(Status::INVALID_VALUE)?, &[Kind::Opened])
+        state.memory.close_opened(address as usize)
     })
 }
 

@@ -77,7 +77,9 @@ pub unsafe extern "C" fn cuMemCreate(
             return Err(Status::LAUNCH_FAILED);
         }
         let handle = state.handle();
-        state.memory.create(ordinal, bytes, handle)?;
+        // SAFETY: not null, as was seen.
+        let shareable = unsafe { (*properties).handle_types } == 1;
+        state.memory.create(ordinal, bytes, shareable, handle)?;
         unsafe { write(memory, handle) }
     })
 }

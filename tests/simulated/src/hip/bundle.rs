@@ -32,7 +32,13 @@ pub(super) unsafe fn pick(image: *const c_void) -> Result<(*const u8, CodeObject
     // SAFETY: by the caller's promise, here and below.
     unsafe {
         if begins(image, MAGIC) {
-            let found = in_bundle(image, &settings)?.ok_or(Status::NO_BINARY_FOR_GPU)?;
+            // Nothing for the device is no image from 7.0 on.
+            let none = if settings.version.is_at_least(7, 0) {
+                Status::INVALID_IMAGE
+            } else {
+                Status::NO_BINARY_FOR_GPU
+            };
+            let found = in_bundle(image, &settings)?.ok_or(none)?;
             return Ok((found, CodeObject::at(found)?));
         }
         if !begins(image, b"\x7fELF") {

@@ -37,5 +37,11 @@ pub unsafe extern "C" fn hipEventSynchronize(awaited: Handle) -> u32 {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipEventDestroy(destroyed: Handle) -> u32 {
-    enter("hipEventDestroy", || done(unsafe { cu::cuEventDestroy_v2(event(destroyed)?) }))
+    enter("hipEventDestroy", || {
+        match done(unsafe { cu::cuEventDestroy_v2(event(destroyed)?) }) {
+            // So an event is that there is not any more.
+            Err(Status::INVALID_HANDLE) => Err(Status::CONTEXT_IS_DESTROYED),
+            outcome => outcome,
+        }
+    })
 }

@@ -43,6 +43,11 @@ impl Table {
         self.0.remove(&start);
     }
 
+    #[cfg(test)]
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// Where it starts, and what it is.
     pub(super) fn find(&self, address: u64) -> Option<(u64, Entry)> {
         let (&start, &entry) = self.0.range(..=address).next_back()?;

@@ -31,6 +31,8 @@ mod memory;
 #[cfg(hip)]
 mod module;
 #[cfg(hip)]
+mod names;
+#[cfg(hip)]
 mod optional;
 #[cfg(hip)]
 mod pointer;
@@ -114,15 +116,12 @@ pub(crate) fn set(name: &str, value: &str) -> bool {
     settings::lock().set(name, value)
 }
 
-/// The settings that the environment gives.
-#[cfg(all(test, not(forward)))]
-pub(crate) fn reset_settings() {
-    *settings::lock() = settings::Settings::from_environment();
-}
-
-#[cfg(all(test, hip, not(forward)))]
-pub(crate) use self::{
-    code_object::write as write_code_object, copy::*, device::*, error::*, event::*, graph::*, memory::*,
-    module::*, optional::*, pointer::*, properties::*, rtc::*, sharing::*, stream::*, targets::Target,
-    virtual_memory::*,
-};
+#[cfg(all(test, hip, not(forward), not(any(feature = "missing-symbols", feature = "missing-required"))))]
+mod for_tests;
+#[cfg(all(
+    test,
+    hip,
+    not(forward),
+    not(any(feature = "missing-symbols", feature = "missing-required"))
+))]
+pub(crate) use for_tests::*;

@@ -12,6 +12,8 @@ use crate::core::status::{Result, Status};
 /// The runtime reads an image as long as its module is there. So much of it is looked at again.
 const LOOKED_AT: usize = 4096;
 
+const INVALID_CONFIGURATION: Status = Status(9);
+
 struct Loaded {
     image: usize,
     bytes: usize,
@@ -164,6 +166,15 @@ pub unsafe extern "C" fn hipModuleLaunchKernel(
 ) -> u32 {
     enter("hipModuleLaunchKernel", || {
         let stream = given(stream)?;
+        if function.is_null() {
+            return Err(Status::INVALID_IMAGE);
+        }
+        if !parameters.is_null() && !extra.is_null() {
+            return Err(Status::INVALID_VALUE);
+        }
+        if [threads_x, threads_y, threads_z].contains(&0) {
+            return Err(INVALID_CONFIGURATION);
+        }
         done(unsafe {
             cu::cuLaunchKernel(
                 function, blocks_x, blocks_y, blocks_z, threads_x, threads_y, threads_z, shared, stream,

@@ -259,6 +259,11 @@ pub unsafe extern "C" fn hipMemGetAddressRange(base: *mut Handle, bytes: *mut us
         // Registered memory that the device sees elsewhere has no base.
         let elsewhere = found.kind == Kind::Host && found.host != found.device;
         let start = if elsewhere { 0 } else { found.start };
+        if (base.is_null() || bytes.is_null()) && !version().is_at_least(7, 13) {
+            eprintln!(
+                "simulated HIP: hipMemGetAddressRange ends the process over a null place before ROCm 7.13"
+            );
+        }
         unsafe {
             write(base, std::ptr::with_exposed_provenance_mut(start as usize))?;
             write(bytes, found.bytes as usize)

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int};
+use std::io::Write;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::settings::version;
@@ -12,7 +13,6 @@ use crate::core::status::{Result, Status};
 const INVALID_INPUT: Status = Status(3);
 const INVALID_PROGRAM: Status = Status(4);
 const COMPILATION: Status = Status(6);
-const INTERNAL: Status = Status(11);
 
 const ERRORS: &[&CStr] = &[
     c"HIPRTC_SUCCESS",
@@ -33,7 +33,8 @@ const ERRORS: &[&CStr] = &[
 struct Program {
     source: String,
     log: String,
-    code: Option<Vec<u8>>,
+    /// None before it was compiled.
+    code: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -58,9 +59,10 @@ pub unsafe extern "C" fn hiprtcVersion(major: *mut c_int, minor: *mut c_int) -> 
         if major.is_null() || minor.is_null() {
             return Err(INVALID_INPUT);
         }
+        // It is a constant, and not the runtime's version.
         unsafe {
-            write(major, version().major())?;
-            write(minor, version().minor())
+            write(major, if version().is_at_least(5, 3) { 9 } else { 0 })?;
+            write(minor, 0)
         }
     })
 }
@@ -129,10 +131,10 @@ pub unsafe extern "C" fn hiprtcCompileProgram(
 
 impl Program {
     fn compile(&mut self, architecture: Option<&str>) -> Result<()> {
-        self.code = None;
+        self.code.clear();
         let Some(architecture) = architecture else {
             self.log = "error: please provide an architecture\n".to_owned();
-            return Err(INTERNAL);
+            return Err(COMPILATION);
         };
         let version = version();
         let known = Target::parse(architecture)
@@ -140,7 +142,7 @@ impl Program {
         let Some((target, modes)) = known else {
             // The compiler of these versions corrupts its heap over a name that it does not know.
             if version.major() < 6 {
-                eprintln!("munmap_chunk(): invalid pointer");
+                let _ = std::io::stderr().write_all(b"munmap_chunk(): invalid pointer\n");
                 std::process::abort();
             }
             self.log = format!("error: invalid target ID '{architecture}'\n");
@@ -152,7 +154,7 @@ impl Program {
             return Err(COMPILATION);
         }
         self.log.clear();
-        self.code = Some(code_object::write(target, modes, &kernels(&source)));
+        self.code = code_object::write(target, modes, &kernels(&source));
         Ok(())
     }
 }
@@ -217,21 +219,13 @@ fn name_after(mut rest: &str) -> Option<String> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hiprtcGetCodeSize(program: Handle, bytes: *mut usize) -> u32 {
     attempt("hiprtcGetCodeSize", || {
-        with(program, |program| {
-            let code = program.code.as_ref().ok_or(INVALID_PROGRAM)?;
-            unsafe { write(bytes, code.len()) }.map_err(|_| INVALID_INPUT)
-        })
+        with(program, |program| unsafe { write(bytes, program.code.len()) }.map_err(|_| INVALID_INPUT))
     })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hiprtcGetCode(program: Handle, place: *mut c_char) -> u32 {
-    attempt("hiprtcGetCode", || {
-        with(program, |program| {
-            let code = program.code.as_ref().ok_or(INVALID_PROGRAM)?;
-            unsafe { copy(code, place) }
-        })
-    })
+    attempt("hiprtcGetCode", || with(program, |program| unsafe { copy(&program.code, place) }))
 }
 
 /// Copies where the caller has room, as they say by having asked for the size.
@@ -244,16 +238,15 @@ unsafe fn copy(bytes: &[u8], place: *mut c_char) -> Result<()> {
     Ok(())
 }
 
+/// A log does not end with a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hiprtcGetProgramLogSize(program: Handle, bytes: *mut usize) -> u32 {
     attempt("hiprtcGetProgramLogSize", || {
-        with(program, |program| unsafe { write(bytes, program.log.len() + 1) }.map_err(|_| INVALID_INPUT))
+        with(program, |program| unsafe { write(bytes, program.log.len()) }.map_err(|_| INVALID_INPUT))
     })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hiprtcGetProgramLog(program: Handle, place: *mut c_char) -> u32 {
-    attempt("hiprtcGetProgramLog", || {
-        with(program, |program| unsafe { copy(format!("{}\0", program.log).as_bytes(), place) })
-    })
+    attempt("hiprtcGetProgramLog", || with(program, |program| unsafe { copy(program.log.as_bytes(), place) }))
 }

@@ -25,10 +25,6 @@ impl Version {
     pub(crate) fn major(self) -> i32 {
         self.0 / 10_000_000
     }
-
-    pub(crate) fn minor(self) -> i32 {
-        self.0 / 100_000 % 100
-    }
 }
 
 /// What the symbols of the object are of.

@@ -16,6 +16,8 @@ pub unsafe extern "C" fn hipIpcGetMemHandle(handle: *mut SharedMemory, address: 
     })
 }
 
+const INVALID_DEVICE_POINTER: Status = Status(17);
+
 /// The flag that opens handles of other devices, whose number was nothing before 6.0. It has no effect in HIP.
 const LAZY_PEER_ACCESS: u32 = 1;
 
@@ -28,7 +30,10 @@ pub unsafe extern "C" fn hipIpcOpenMemHandle(place: *mut Handle, handle: SharedM
             return Err(Status::INVALID_VALUE);
         }
         let mut address = 0;
-        done(unsafe { cu::cuIpcOpenMemHandle_v2(&mut address, handle, LAZY_PEER_ACCESS) })?;
+        match done(unsafe { cu::cuIpcOpenMemHandle_v2(&mut address, handle, LAZY_PEER_ACCESS) }) {
+            Err(Status::MAP_FAILED) => return Err(INVALID_DEVICE_POINTER),
+            opened => opened?,
+        }
         // Nobody tells the runtime whose it is.
         let ordinal = if version.is_at_least(6, 1) { device::current() } else { 0 };
         let (mut start, mut bytes) = (0, 0);
@@ -45,7 +50,11 @@ pub unsafe extern "C" fn hipIpcCloseMemHandle(address: Handle) -> u32 {
         let opened = known::lock().find(address).filter(|(_, entry)| entry.what == Known::Opened);
         let (start, _) = opened.ok_or(Status::INVALID_VALUE)?;
         done(unsafe { cu::cuIpcCloseMemHandle(address) })?;
-        known::lock().remove(start);
+        // It may have been opened more than once.
+        let (mut base, mut bytes) = (0, 0);
+        if unsafe { cu::cuMemGetAddressRange_v2(&mut base, &mut bytes, start) } != 0 {
+            known::lock().remove(start);
+        }
         Ok(())
     })
 }

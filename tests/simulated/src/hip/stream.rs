@@ -69,6 +69,7 @@ pub unsafe extern "C" fn hipStreamWaitEvent(stream: Handle, event: Handle, flags
         if event.is_null() {
             return Err(Status::INVALID_HANDLE);
         }
+        // As a node of its own in a graph is not simulated.
         if flags != 0 {
             return Err(Status::INVALID_VALUE);
         }
@@ -120,7 +121,8 @@ pub unsafe extern "C" fn hipStreamAddCallback(
         let mut capturing = 0;
         done(unsafe { cu::cuStreamIsCapturing(stream, &mut capturing) })?;
         if capturing != 0 {
-            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+            // Refused, and the end of the capture, as a question for the stream is.
+            return done(unsafe { cu::cuStreamQuery(stream) });
         }
         let called = Box::into_raw(Box::new(Called { callback, stream, data }));
         let queued = done(unsafe { cu::cuLaunchHostFunc(stream, Some(call), called.cast()) });

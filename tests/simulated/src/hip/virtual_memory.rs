@@ -2,9 +2,10 @@
 
 use std::ffi::c_void;
 
-use super::{Handle, cu, done, enter, write};
-use crate::core::status::Status;
-use crate::structures::{AccessDescription, AllocationProperties};
+use super::settings::version;
+use super::{Handle, cu, device, done, enter, write};
+use crate::core::status::{Result, Status};
+use crate::structures::{AccessDescription, AllocationProperties, Location};
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipMemGetAllocationGranularity(
@@ -20,6 +21,15 @@ pub unsafe extern "C" fn hipMemGetAllocationGranularity(
     })
 }
 
+/// Memory of a device, as CUDA is asked for it.
+fn placed_on(ordinal: i32) -> AllocationProperties {
+    const ON_DEVICE: u32 = 1;
+    const PINNED: u32 = 1;
+    let location = Location { kind: ON_DEVICE, id: ordinal };
+    AllocationProperties { kind: PINNED, handle_types: 0, location, win32: 0, flags: [0; 8] }
+}
+
+/// What is no multiple of the granularity is an error of memory before 7.0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipMemAddressReserve(
     place: *mut Handle,
@@ -31,6 +41,14 @@ pub unsafe extern "C" fn hipMemAddressReserve(
     enter("hipMemAddressReserve", || {
         if place.is_null() || flags != 0 {
             return Err(Status::INVALID_VALUE);
+        }
+        let properties = placed_on(device::current());
+        let mut granule = 0;
+        done(unsafe { cu::cuMemGetAllocationGranularity(&mut granule, &properties, 0) })?;
+        if bytes == 0 || !bytes.is_multiple_of(granule) || !(alignment == 0 || alignment.is_power_of_two()) {
+            let failed =
+                if version().is_at_least(7, 0) { Status::INVALID_VALUE } else { Status::OUT_OF_MEMORY };
+            return Err(failed);
         }
         let mut address = 0;
         let hint = hint.addr() as u64;
@@ -52,8 +70,13 @@ pub unsafe extern "C" fn hipMemCreate(
     flags: u64,
 ) -> u32 {
     enter("hipMemCreate", || {
-        if memory.is_null() || properties.is_null() {
+        // SAFETY: null or the caller's.
+        let wanted = unsafe { properties.as_ref() }.ok_or(Status::INVALID_VALUE)?;
+        if memory.is_null() {
             return Err(Status::INVALID_VALUE);
+        }
+        if wanted.handle_types != 0 {
+            can_share()?;
         }
         done(unsafe { cu::cuMemCreate(memory, bytes, properties, flags) })
     })
@@ -95,6 +118,11 @@ pub unsafe extern "C" fn hipMemSetAccess(
 /// A file's descriptor.
 const FILE: u32 = 1;
 
+/// Memory was not shared by handles before 6.0.
+fn can_share() -> Result<()> {
+    if version().is_at_least(6, 0) { Ok(()) } else { Err(Status::NOT_SUPPORTED) }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipMemExportToShareableHandle(
     place: *mut c_void,
@@ -106,6 +134,7 @@ pub unsafe extern "C" fn hipMemExportToShareableHandle(
         if place.is_null() || flags != 0 || kind != FILE {
             return Err(Status::INVALID_VALUE);
         }
+        can_share()?;
         done(unsafe { cu::cuMemExportToShareableHandle(place, memory, kind, flags) })
     })
 }
@@ -118,9 +147,10 @@ pub unsafe extern "C" fn hipMemImportFromShareableHandle(
     kind: u32,
 ) -> u32 {
     enter("hipMemImportFromShareableHandle", || {
-        if memory.is_null() || kind != FILE {
+        if memory.is_null() || shared.is_null() || kind != FILE {
             return Err(Status::INVALID_VALUE);
         }
+        can_share()?;
         done(unsafe { cu::cuMemImportFromShareableHandle(memory, shared, kind) })
     })
 }

@@ -1,6 +1,7 @@
 //! Allocations, their limits, and virtual memory.
 
 use super::*;
+use crate::structures::{AccessDescription, AllocationProperties, Location};
 
 #[test]
 fn memory_runs_out_and_comes_back() {
@@ -113,9 +114,9 @@ fn freeing_waits_where_that_is_asked_for() {
 fn virtual_memory_grows_in_place() {
     let _turn = turn();
     const GRANULE: usize = 2 << 20;
-    let location = CUmemLocation { kind: 1, id: 0 };
-    let properties = CUmemAllocationProp { kind: 1, handle_types: 0, location, win32: 0, flags: [0; 8] };
-    let access = CUmemAccessDesc { location, flags: 3 };
+    let location = Location { kind: 1, id: 0 };
+    let properties = AllocationProperties { kind: 1, handle_types: 0, location, win32: 0, flags: [0; 8] };
+    let access = AccessDescription { location, flags: 3 };
     let (mut granule, mut base) = (0, 0);
     let answer = |address: u64| {
         let (mut kind, mut bytes) = (0_u32, 0_usize);

@@ -6,6 +6,7 @@ mod kernels;
 mod memory;
 mod order;
 mod pointers;
+mod sharing;
 
 use std::ffi::{CString, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,8 @@ fn turn() -> Turn {
         version: 13000,
         machine_code: true,
         peers: true,
+        register_alias: false,
+        ipc_foreign: false,
         late: false,
         capability: (9, 0),
         ..Settings::from_environment()

@@ -91,7 +91,7 @@ fn what_is_no_code_object_is_refused() {
     assert_eq!(status_of(b"garbage that is long enough"), 200);
     unsafe {
         assert_eq!(hipModuleLoadData(&mut module, std::ptr::null()), 1);
-        assert_eq!(hipModuleLoadData(std::ptr::null_mut(), b"\0".as_ptr().cast()), 1);
+        assert_eq!(hipModuleLoadData(std::ptr::null_mut(), c"".as_ptr().cast()), 1);
         assert_eq!(hipModuleUnload(null()), 400);
     }
     let mut file = image("gfx90a", &["compact"]);
@@ -177,15 +177,12 @@ fn compile(source: &str, options: &[&str]) -> (u32, String, Vec<u8>) {
         assert_eq!(hiprtcGetProgramLogSize(program, &mut bytes), 0);
         let mut log = vec![0_u8; bytes];
         assert_eq!(hiprtcGetProgramLog(program, log.as_mut_ptr().cast()), 0);
-        let has_code = hiprtcGetCodeSize(program, &mut code_bytes) == 0;
-        assert_eq!(has_code, status == 0);
+        assert_eq!(hiprtcGetCodeSize(program, &mut code_bytes), 0);
+        assert_eq!(code_bytes > 0, status == 0);
         let mut code = vec![0_u8; code_bytes];
-        if has_code {
-            assert_eq!(hiprtcGetCode(program, code.as_mut_ptr().cast()), 0);
-        }
+        assert_eq!(hiprtcGetCode(program, code.as_mut_ptr().cast()), 0);
         assert_eq!(hiprtcDestroyProgram(&mut program), 0);
         assert!(program.is_null());
-        log.pop();
         (status, String::from_utf8(log).unwrap(), code)
     }
 }
@@ -227,4 +224,80 @@ fn what_is_compiled_runs() {
         assert_eq!(hipFree(memory), 0);
         assert_eq!(hipStreamDestroy(stream), 0);
     }
+}
+
+#[test]
+fn compilation_fails_with_a_log() {
+    let _turn = turn();
+    set_version(60_443_484);
+    // Without an architecture, of one that nobody has, of one that is newer, of a source with an error.
+    let (status, log, _) = compile(SUITE, &[]);
+    assert!(status == 6 && log.contains("architecture"), "{status} {log}");
+    let (status, log, _) = compile(SUITE, &["--offload-arch=gfx1234"]);
+    assert!(status == 6 && log.contains("gfx1234"), "{status} {log}");
+    set_version(60_043_484);
+    assert_eq!(compile(SUITE, &["--offload-arch=gfx1201"]).0, 6);
+    assert_eq!(compile("#error here\n", &["--offload-arch=gfx90a"]).0, 6);
+    set_version(60_443_484);
+    assert_eq!(compile(SUITE, &["--offload-arch=gfx1201"]).0, 0);
+    assert_eq!(compile(SUITE, &["--offload-arch=gfx9-generic"]).0, 0);
+}
+
+const ARCHITECTURE: &str = "DEVICE_ARENA_SIMULATED_TEST_ARCHITECTURE";
+
+#[test]
+#[ignore = "in a process of its own"]
+fn in_a_child_compile() {
+    let value = std::env::var(ARCHITECTURE).unwrap();
+    let _turn = turn();
+    let (version, architecture) = value.split_once(' ').unwrap();
+    set("HIP_VERSION", version);
+    assert_eq!(compile(SUITE, &[&format!("--offload-arch={architecture}")]).0, 0);
+}
+
+#[test]
+fn an_unknown_architecture_ends_the_process_before_6() {
+    for (version, architecture, ends) in [
+        (50_221_153, "gfx90a", false),
+        (50_221_153, "gfx1100", true),
+        (50_221_153, "gfx942", true),
+        (50_731_921, "gfx1100", false),
+        (50_731_921, "gfx1201", true),
+    ] {
+        let value = format!("{version} {architecture}");
+        let child = in_a_child("tests::images::in_a_child_compile", ARCHITECTURE, &value);
+        assert_eq!(!child.status.success(), ends, "{value}");
+        let said = String::from_utf8_lossy(&child.stderr);
+        assert_eq!(said.contains("munmap_chunk(): invalid pointer"), ends, "{value}: {said}");
+    }
+}
+
+#[test]
+fn kernels_are_found_in_a_source() {
+    let _turn = turn();
+    let source = r#"
+        // extern "C" __global__ void commented(int x) {}
+        /* extern "C" __global__ void this_too(int x) {} */
+        __global__ void mangled(int x) {}
+        extern "C" __global__ __launch_bounds__(64, 2) void bounded(int* x) { if (x) { *x = 1; } }
+        extern "C" __global__
+        __attribute__((amdgpu_flat_work_group_size(1, 64))) void
+        attributed(int* x) {}
+    "#;
+    let (status, _, code) = compile(source, &["--offload-arch=gfx90a"]);
+    assert_eq!(status, 0);
+    let names = crate::hip::kernels_of(&code);
+    assert_eq!(names, ["bounded", "attributed"]);
+}
+
+#[test]
+fn what_clang_makes_is_read() {
+    let Ok(image) = std::fs::read(std::env::var("DEVICE_ARENA_SIMULATED_TEST_IMAGE").unwrap_or_default())
+    else {
+        println!(
+            "skipped: DEVICE_ARENA_SIMULATED_TEST_IMAGE is no code object with kernels first and second"
+        );
+        return;
+    };
+    assert_eq!(crate::hip::kernels_of(&image), ["first", "second"]);
 }

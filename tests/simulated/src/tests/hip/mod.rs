@@ -7,7 +7,7 @@ mod pointers;
 mod sharing;
 mod streams;
 
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::core::settings::Settings;
@@ -147,4 +147,13 @@ fn device_of(stream: Handle) -> c_int {
     let mut device = 77;
     assert_eq!(unsafe { hipStreamGetDevice(stream, &mut device) }, 0);
     device
+}
+
+/// Runs one test in a process of its own, with a variable set.
+fn in_a_child(test: &str, variable: &str, value: &str) -> std::process::Output {
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--ignored", "--exact", test]).env(variable, value).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("running 1 test"), "{said}");
+    output
 }
