@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use super::{RocmDriver, Tidy, Version};
+use super::{RocmDriver, Version};
 use crate::backend::Vendor;
 use crate::backends::gpu::devices;
 use crate::backends::gpu::driver::{self, Driver};
@@ -81,8 +81,7 @@ impl RocmDriver {
         if pointer.is_null() {
             return Ok(PointerInfo::UNREGISTERED);
         }
-        if !self.has_error() {
-            let _tidy = Tidy(self);
+        if let Some(_tidy) = self.first.tidy() {
             return self.ask(pointer);
         }
         // An error that the caller has not seen yet is overwritten by any call of its thread, and by none of another's.

@@ -14,6 +14,8 @@ table! {
     required {
         init = "hipInit"(c_uint);
         device_count = "hipGetDeviceCount"(*mut c_int);
+        peek_error = "hipPeekAtLastError"();
+        take_error = "hipGetLastError"();
     }
     optional {}
 }
@@ -23,9 +25,6 @@ table! {
     OwnTable
     required {
         runtime_version = "hipRuntimeGetVersion"(*mut c_int);
-        peek_error = "hipPeekAtLastError"();
-        take_error = "hipGetLastError"();
-        device_count = "hipGetDeviceCount"(*mut c_int);
         current_device = "hipGetDevice"(*mut c_int);
         set_device = "hipSetDevice"(c_int);
         device_name = "hipDeviceGetName"(*mut c_char, c_int, c_int);

@@ -81,7 +81,10 @@ impl RocmDriver {
         let init = || (first.init.name, unsafe { (first.init.call)(0) });
         // SAFETY: the runtime writes one number.
         let ask = |count| (first.device_count.name, unsafe { (first.device_count.call)(count) });
-        for (operation, code) in [init(), ask(&raw mut count)] {
+        let tidy = first.tidy();
+        let answers = [init(), ask(&raw mut count)];
+        drop(tidy);
+        for (operation, code) in answers {
             if code != 0 {
                 let status = (code, status_name(error_name, code));
                 return Err(Missing::by_status(Vendor::Rocm, operation, status, library));
@@ -106,6 +109,6 @@ impl RocmDriver {
             let detail = format!("the runtime {} is too old: its version is {}", library.name, version.0);
             return Err(Missing::unusable(Error::Unavailable { vendor: Vendor::Rocm, detail }, library));
         }
-        Ok(Self { library, table, own, error_name, version, known: Known::default() })
+        Ok(Self { library, table, first, own, error_name, version, known: Known::default() })
     }
 }

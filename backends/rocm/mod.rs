@@ -13,7 +13,7 @@ mod load;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::Arc;
 
-use self::functions::OwnTable;
+use self::functions::{FirstTable, OwnTable};
 use super::gpu::devices::{self, Known};
 use super::gpu::driver::{self, Before, Context, Driver, call};
 use super::gpu::functions::Table;
@@ -58,6 +58,7 @@ mod attribute {
 pub struct RocmDriver {
     library: Library,
     table: Table,
+    first: FirstTable,
     own: OwnTable,
     error_name: Option<ErrorName>,
     version: Version,
@@ -66,14 +67,28 @@ pub struct RocmDriver {
 
 /// Leaves a thread without an error of this crate's calls. One that was there before stays, where the runtime lets it:
 /// before 7.0 any call overwrites it.
-struct Tidy<'d>(&'d RocmDriver);
+struct Tidy<'t>(&'t FirstTable);
 
 impl Drop for Tidy<'_> {
     fn drop(&mut self) {
         if self.0.has_error() {
             // SAFETY: it takes nothing.
-            let _ = unsafe { (self.0.own.take_error.call)() };
+            let _ = unsafe { (self.0.take_error.call)() };
         }
+    }
+}
+
+impl FirstTable {
+    /// Whether the thread has an error that nobody has asked for yet. The question leaves it there.
+    fn has_error(&self) -> bool {
+        // SAFETY: it takes nothing.
+        unsafe { (self.peek_error.call)() != 0 }
+    }
+
+    /// None where there is an error that is not this crate's.
+    fn tidy(&self) -> Option<Tidy<'_>> {
+        // Not one that is made in any case: its drop takes the error away.
+        (!self.has_error()).then(|| Tidy(self))
     }
 }
 
@@ -82,16 +97,8 @@ impl RocmDriver {
         &self.own
     }
 
-    /// Whether the thread has an error that nobody has asked for yet. The question leaves it there.
-    fn has_error(&self) -> bool {
-        // SAFETY: it takes nothing.
-        unsafe { (self.own.peek_error.call)() != 0 }
-    }
-
-    /// None where there is an error that is not this crate's.
-    fn tidy(&self) -> Option<Tidy<'_>> {
-        // Not one that is made in any case: its drop takes the error away.
-        (!self.has_error()).then(|| Tidy(self))
+    fn first(&self) -> &FirstTable {
+        &self.first
     }
 
     fn current(&self) -> Result<c_int> {
@@ -170,15 +177,15 @@ impl Driver for RocmDriver {
     }
 
     fn count(&self) -> Result<u32> {
-        let _tidy = self.tidy();
+        let _tidy = self.first.tidy();
         let mut count = 0;
         // SAFETY: the runtime writes one number.
-        unsafe { call!(self, own(), device_count(&raw mut count)) }?;
+        unsafe { call!(self, first(), device_count(&raw mut count)) }?;
         Ok(u32::try_from(count).unwrap_or(0))
     }
 
     fn describe(&self, ordinal: u32) -> Result<DeviceInfo> {
-        let _tidy = self.tidy();
+        let _tidy = self.first.tidy();
         let device = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
         let mut name = [0u8; 256];
         // SAFETY: the runtime writes as many bytes at most, the last of them a zero.
@@ -218,7 +225,7 @@ impl Driver for RocmDriver {
         let mut device = 0;
         match self.own.stream_device {
             Some(function) => {
-                let _tidy = self.tidy();
+                let _tidy = self.first.tidy();
                 // SAFETY: the caller vouches for the stream; the runtime writes one number.
                 match unsafe { (function.call)(stream, &raw mut device) } {
                     0 => {}
@@ -235,7 +242,7 @@ impl Driver for RocmDriver {
     #[inline]
     unsafe fn enter(&self, context: Context) -> Result<Option<Before>> {
         debug_assert!(!context.is_null());
-        let tidy = self.tidy();
+        let tidy = self.first.tidy();
         let (current, wanted) = (self.current()?, device_of(context));
         let mut before = std::ptr::null_mut();
         if current != wanted {
@@ -249,7 +256,7 @@ impl Driver for RocmDriver {
 
     unsafe fn push(&self, context: Context) -> Result<Before> {
         debug_assert!(!context.is_null());
-        let _tidy = self.tidy();
+        let _tidy = self.first.tidy();
         let current = self.current()?;
         self.set_current(device_of(context))?;
         // An error that other code leaves is its own.
@@ -258,12 +265,12 @@ impl Driver for RocmDriver {
 
     fn leave(&self, before: Before) {
         if !before.context.is_null() {
-            let _tidy = self.tidy();
+            let _tidy = self.first.tidy();
             // The device was current a moment ago; nothing is to be done where it is lost meanwhile.
             let _ = self.set_current(device_of(before.context));
         }
         if before.is_clean {
-            drop(Tidy(self));
+            drop(Tidy(&self.first));
         }
     }
 
