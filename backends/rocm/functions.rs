@@ -40,6 +40,8 @@ table! {
         properties = "hipGetDeviceProperties"(*mut c_void, c_int);
         pointer_attribute = "hipPointerGetAttribute"(*mut c_void, c_uint, u64);
         stream_device = "hipStreamGetDevice"(Handle, *mut c_int);
+        // Answers no status but an ordinal, and -1 for a stream that it does not know.
+        stream_device_id = "hipGetStreamDeviceId"(Handle);
         launch_host = "hipLaunchHostFunc"(Handle, HostFunction, *mut c_void);
         add_callback = "hipStreamAddCallback"(Handle, Callback, *mut c_void, c_uint);
     }

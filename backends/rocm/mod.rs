@@ -222,21 +222,27 @@ impl Driver for RocmDriver {
             let what = if stream.is_null() { "null stream" } else { "default stream" };
             return Err(crate::backend::wrong_vendor("adopt_stream", what, Vendor::Rocm));
         }
-        let mut device = 0;
-        match self.own.stream_device {
-            Some(function) => {
+        let ordinal = match (self.own.stream_device, self.own.stream_device_id) {
+            (Some(function), _) => {
                 let _tidy = self.first.tidy();
+                let mut device = 0;
                 // SAFETY: the caller vouches for the stream; the runtime writes one number.
                 match unsafe { (function.call)(stream, &raw mut device) } {
-                    0 => {}
+                    0 => u32::try_from(device).unwrap_or(u32::MAX),
                     code => return Err(driver::error(self, function.name, code)),
                 }
             }
+            // What older versions have in its place.
+            (None, Some(function)) => {
+                let _tidy = self.first.tidy();
+                // SAFETY: the caller vouches for the stream.
+                unsafe { (function.call)(stream) }
+            }
             // There is no other device that the stream could be of.
-            None if devices::described(self)?.len() == 1 => {}
-            None => return Err(self.library.lacks("hipStreamGetDevice")),
-        }
-        devices::primary(self, u32::try_from(device).unwrap_or(u32::MAX))
+            (None, None) if devices::described(self)?.len() == 1 => 0,
+            (None, None) => return Err(self.library.lacks("hipStreamGetDevice")),
+        };
+        devices::primary(self, ordinal)
     }
 
     #[inline]
