@@ -132,6 +132,8 @@ impl Drop for Turn {
                 ("LATE_MS", "200"),
                 ("PEER", "1"),
                 ("FREE_WAITS", "0"),
+                ("REGISTER_ALIAS", "0"),
+                ("IPC_FOREIGN", "0"),
             ];
             for (name, default) in defaults {
                 simulated.restore(name, default);
