@@ -338,7 +338,7 @@ fn in_a_child_with_a_driver() {
     assert_eq!(call!(hip, hipRuntimeGetVersion(&mut count => *mut c_int)), 0);
     assert_eq!(count, 60_443_484);
     assert_eq!(call!(hip, hipGetDeviceCount(&mut count => *mut c_int)), 0);
-    assert_eq!(count, 2);
+    let last = count - 1;
     assert!(hip.find("cuInit").is_null());
     fill(&hip, &hip);
     for kernel in ["suite_sums", "suite_add", "suite_take", "suite_poke"] {
@@ -353,7 +353,7 @@ fn in_a_child_with_a_driver() {
         (answer[0], answer[1] as i32)
     };
     let (mut memory, mut pinned, mut managed, mut pool) = (null(), null(), null(), null());
-    assert_eq!(call!(hip, hipSetDevice(1 => c_int)), 0);
+    assert_eq!(call!(hip, hipSetDevice(last => c_int)), 0);
     assert_eq!(call!(hip, hipMalloc(&mut memory => *mut Handle, 5000 => usize)), 0);
     assert_eq!(call!(hip, hipHostMalloc(&mut pinned => *mut Handle, 64 => usize, 0x4000_0000 => u32)), 0);
     assert_eq!(call!(hip, hipSetDevice(0 => c_int)), 0);
@@ -361,25 +361,26 @@ fn in_a_child_with_a_driver() {
     assert_eq!(call!(hip, hipMallocAsync(&mut pool => *mut Handle, 64 => usize, null() => Handle)), 0);
     let local: Handle = (&raw mut count).cast();
     let answers = [ask(memory), ask(pinned), ask(managed), ask(pool), ask(local)];
-    assert_eq!(answers, [(2, 1), (1, 1), (3, 0), (2, 0), (0, -2)]);
+    assert_eq!(answers, [(2, last), (1, last), (3, 0), (2, 0), (0, -2)]);
     let (mut base, mut bytes) = (null(), 0_usize);
     let inside = memory.wrapping_byte_add(4999);
     let asked = call!(hip, hipMemGetAddressRange(
         &mut base => *mut Handle, &mut bytes => *mut usize, inside => Handle,
     ));
-    assert_eq!((asked, base, bytes), (0, memory, 5000));
+    // A driver may round up.
+    assert!(asked == 0 && base == memory && (5000..=8192).contains(&bytes), "{base:?} {bytes}");
     assert_eq!(call!(hip, hipFreeAsync(pool => Handle, null() => Handle)), 0);
     assert_eq!(call!(hip, hipStreamSynchronize(null() => Handle)), 0);
     assert_eq!(ask(pool), (2, 0));
 
     // A stream, and its device; a capture, and what spoils it.
     let (mut stream, mut event, mut graph, mut ordinal) = (null(), null(), null(), 9);
-    assert_eq!(call!(hip, hipSetDevice(1 => c_int)), 0);
+    assert_eq!(call!(hip, hipSetDevice(last => c_int)), 0);
     assert_eq!(call!(hip, hipStreamCreateWithFlags(&mut stream => *mut Handle, 1 => u32)), 0);
     assert_eq!(call!(hip, hipEventCreateWithFlags(&mut event => *mut Handle, 2 => u32)), 0);
     assert_eq!(call!(hip, hipSetDevice(0 => c_int)), 0);
     assert_eq!(call!(hip, hipStreamGetDevice(stream => Handle, &mut ordinal => *mut c_int)), 0);
-    assert_eq!(ordinal, 1);
+    assert_eq!(ordinal, last);
     assert_eq!(call!(hip, hipEventRecord(event => Handle, stream => Handle)), 0);
     assert_eq!(call!(hip, hipEventSynchronize(event => Handle)), 0);
     assert_eq!(call!(hip, hipStreamBeginCapture(stream => Handle, 0 => u32)), 0);
