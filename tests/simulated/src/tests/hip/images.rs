@@ -242,9 +242,17 @@ fn compilation_fails_with_a_log() {
     set_version(60_043_484);
     assert_eq!(compile(SUITE, &["--offload-arch=gfx1201"]).0, 6);
     assert_eq!(compile("#error here\n", &["--offload-arch=gfx90a"]).0, 6);
+    assert_eq!(compile("#ifdef OTHER\n#error here\n#endif\n", &["--offload-arch=gfx90a"]).0, 0);
     set_version(60_443_484);
     assert_eq!(compile(SUITE, &["--offload-arch=gfx1201"]).0, 0);
     assert_eq!(compile(SUITE, &["--offload-arch=gfx9-generic"]).0, 0);
+    // Integers of a fixed width are the compiler's own before 7.0.
+    let plain = r#"extern "C" __global__ void k(uint32_t* x) {}"#;
+    let own = format!("typedef unsigned uint32_t;\n{plain}");
+    for (version, statuses) in [(60_443_484, [0, 0]), (70_226_015, [6, 0])] {
+        set_version(version);
+        assert_eq!([plain, &own].map(|source| compile(source, &["--offload-arch=gfx90a"]).0), statuses);
+    }
 }
 
 const ARCHITECTURE: &str = "DEVICE_ARENA_SIMULATED_TEST_ARCHITECTURE";
