@@ -2,7 +2,7 @@
 //!
 //! `./objects FOLDER` builds them, and DEVICE_ARENA_SIMULATED_OBJECTS=FOLDER is where they are looked for.
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -158,6 +158,69 @@ fn versions_are_those_of_the_symbols() {
     }
 }
 
+const WITHOUT_DEVICES: &str = "in_a_child_without_devices";
+
+#[test]
+fn a_machine_without_devices() {
+    if object("cuda.so").is_some() {
+        in_a_child(WITHOUT_DEVICES, &PathBuf::new());
+    }
+}
+
+/// What calls return where there is no device, and the names of errors, which need none.
+fn without_devices(hip: &Object) -> (Vec<u32>, Vec<String>) {
+    let (mut number, mut place): (c_int, Handle) = (7, null());
+    let address: Handle = (&raw mut number).cast();
+    let mut room = [0_u8; 4096];
+    let room: Handle = room.as_mut_ptr().cast();
+    let statuses = vec![
+        call!(hip, hipRuntimeGetVersion(&mut number => *mut c_int)),
+        call!(hip, hipDriverGetVersion(&mut number => *mut c_int)),
+        call!(hip, hipGetDeviceCount(&mut number => *mut c_int)),
+        number as u32,
+        call!(hip, hipPeekAtLastError()),
+        call!(hip, hipGetLastError()),
+        call!(hip, hipInit(0 => u32)),
+        call!(hip, hipSetDevice(0 => c_int)),
+        call!(hip, hipGetDevice(&mut number => *mut c_int)),
+        call!(hip, hipDeviceGetAttribute(&mut number => *mut c_int, 87 => u32, 0 => c_int)),
+        call!(hip, hipGetDeviceProperties(room => Handle, 0 => c_int)),
+        call!(hip, hipPointerGetAttributes(room => Handle, address => Handle)),
+        call!(hip, hipMalloc(&mut place => *mut Handle, 64 => usize)),
+        call!(hip, hipFree(null() => Handle)),
+        call!(hip, hipEventCreateWithFlags(&mut place => *mut Handle, 2 => u32)),
+        call!(hip, hipModuleLoadData(&mut place => *mut Handle, room => Handle)),
+    ];
+    let text = |function: &str, error: u32| {
+        let found = hip.find(function);
+        let function: unsafe extern "C" fn(u32) -> *const c_char = unsafe { std::mem::transmute(found) };
+        unsafe { CStr::from_ptr(function(error)) }.to_str().unwrap().to_owned()
+    };
+    let names =
+        (0..1100).flat_map(|error| [text("hipGetErrorName", error), text("hipGetErrorString", error)]);
+    (statuses, names.collect())
+}
+
+#[test]
+#[ignore = "in a process of its own"]
+fn in_a_child_without_devices() {
+    let simulated = without_devices(&Object::open("hip-5-2.so").unwrap());
+    assert_eq!(simulated.0, [0, 0, 100, 0, 101, 101, 101, 101, 101, 101, 101, 101, 101, 101, 101, 101]);
+    let real = Object(unsafe { libc::dlopen(c"libamdhip64.so.5".as_ptr(), libc::RTLD_NOW) });
+    if real.0.is_null() {
+        println!("skipped: comparing with the real one, which is not there");
+        return;
+    }
+    let mut version: c_int = 0;
+    call!(real, hipRuntimeGetVersion(&mut version => *mut c_int));
+    let real = without_devices(&real);
+    if version / 100_000 == 502 && real.0[2] == 100 {
+        assert_eq!(simulated, real);
+    } else {
+        println!("skipped: comparing with the real one, which is {version} or has a device");
+    }
+}
+
 // -------------------------------------------------------------------------------------------------- kernels by name
 
 const SUITE: &str = include_str!("../../cuda/kernels.cu");
@@ -299,6 +362,7 @@ fn two_drivers_keep_to_themselves() {
 fn in_a_child(test: &str, libraries: &std::path::Path) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--ignored", "--exact", test]).env("LD_LIBRARY_PATH", libraries);
+    child.env("DEVICE_ARENA_SIMULATED_DEVICES", if test == WITHOUT_DEVICES { "0" } else { "2" });
     let output = child.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
@@ -338,7 +402,7 @@ fn in_a_child_with_a_driver() {
     assert_eq!(call!(hip, hipRuntimeGetVersion(&mut count => *mut c_int)), 0);
     assert_eq!(count, 60_443_484);
     assert_eq!(call!(hip, hipGetDeviceCount(&mut count => *mut c_int)), 0);
-    assert_eq!(count, 2);
+    let last = count - 1;
     assert!(hip.find("cuInit").is_null());
     fill(&hip, &hip);
     for kernel in ["suite_sums", "suite_add", "suite_take", "suite_poke"] {
@@ -353,7 +417,7 @@ fn in_a_child_with_a_driver() {
         (answer[0], answer[1] as i32)
     };
     let (mut memory, mut pinned, mut managed, mut pool) = (null(), null(), null(), null());
-    assert_eq!(call!(hip, hipSetDevice(1 => c_int)), 0);
+    assert_eq!(call!(hip, hipSetDevice(last => c_int)), 0);
     assert_eq!(call!(hip, hipMalloc(&mut memory => *mut Handle, 5000 => usize)), 0);
     assert_eq!(call!(hip, hipHostMalloc(&mut pinned => *mut Handle, 64 => usize, 0x4000_0000 => u32)), 0);
     assert_eq!(call!(hip, hipSetDevice(0 => c_int)), 0);
@@ -361,25 +425,26 @@ fn in_a_child_with_a_driver() {
     assert_eq!(call!(hip, hipMallocAsync(&mut pool => *mut Handle, 64 => usize, null() => Handle)), 0);
     let local: Handle = (&raw mut count).cast();
     let answers = [ask(memory), ask(pinned), ask(managed), ask(pool), ask(local)];
-    assert_eq!(answers, [(2, 1), (1, 1), (3, 0), (2, 0), (0, -2)]);
+    assert_eq!(answers, [(2, last), (1, last), (3, 0), (2, 0), (0, -2)]);
     let (mut base, mut bytes) = (null(), 0_usize);
     let inside = memory.wrapping_byte_add(4999);
     let asked = call!(hip, hipMemGetAddressRange(
         &mut base => *mut Handle, &mut bytes => *mut usize, inside => Handle,
     ));
-    assert_eq!((asked, base, bytes), (0, memory, 5000));
+    // A driver may round up.
+    assert!(asked == 0 && base == memory && (5000..=8192).contains(&bytes), "{base:?} {bytes}");
     assert_eq!(call!(hip, hipFreeAsync(pool => Handle, null() => Handle)), 0);
     assert_eq!(call!(hip, hipStreamSynchronize(null() => Handle)), 0);
     assert_eq!(ask(pool), (2, 0));
 
     // A stream, and its device; a capture, and what spoils it.
     let (mut stream, mut event, mut graph, mut ordinal) = (null(), null(), null(), 9);
-    assert_eq!(call!(hip, hipSetDevice(1 => c_int)), 0);
+    assert_eq!(call!(hip, hipSetDevice(last => c_int)), 0);
     assert_eq!(call!(hip, hipStreamCreateWithFlags(&mut stream => *mut Handle, 1 => u32)), 0);
     assert_eq!(call!(hip, hipEventCreateWithFlags(&mut event => *mut Handle, 2 => u32)), 0);
     assert_eq!(call!(hip, hipSetDevice(0 => c_int)), 0);
     assert_eq!(call!(hip, hipStreamGetDevice(stream => Handle, &mut ordinal => *mut c_int)), 0);
-    assert_eq!(ordinal, 1);
+    assert_eq!(ordinal, last);
     assert_eq!(call!(hip, hipEventRecord(event => Handle, stream => Handle)), 0);
     assert_eq!(call!(hip, hipEventSynchronize(event => Handle)), 0);
     assert_eq!(call!(hip, hipStreamBeginCapture(stream => Handle, 0 => u32)), 0);

@@ -149,8 +149,9 @@ impl Program {
             return Err(COMPILATION);
         };
         let source = without_comments(&self.source);
-        if let Some(line) = source.lines().find(|line| line.trim_start().starts_with("#error")) {
-            self.log = format!("error: {}\n", line.trim_start().trim_start_matches("#error").trim());
+        let missing = if version.is_at_least(7, 0) { undefined_type(&source) } else { None };
+        if let Some(error) = error_in(&source).or(missing) {
+            self.log = format!("error: {error}\n");
             return Err(COMPILATION);
         }
         self.log.clear();
@@ -171,6 +172,28 @@ fn without_comments(source: &str) -> String {
     }
     kept.push_str(rest);
     kept
+}
+
+/// What an `#error` says that no condition is around.
+fn error_in(source: &str) -> Option<String> {
+    let mut depth = 0;
+    source.lines().map(str::trim_start).find_map(|line| {
+        depth += i32::from(line.starts_with("#if")) - i32::from(line.starts_with("#endif"));
+        line.strip_prefix("#error").filter(|_| depth == 0).map(|text| text.trim().to_owned())
+    })
+}
+
+/// An integer of a fixed width that the source uses and does not define. The compiler has none from 7.0 on.
+fn undefined_type(source: &str) -> Option<String> {
+    let is_word = |next: char| next.is_alphanumeric() || next == '_';
+    let words: Vec<&str> = source.split(|next| !is_word(next)).filter(|word| !word.is_empty()).collect();
+    let bits = [8, 16, 32, 64].into_iter();
+    let types = bits.flat_map(|bits| [format!("int{bits}_t"), format!("uint{bits}_t")]);
+    types.into_iter().find_map(|name| {
+        let is_used = words.contains(&name.as_str());
+        let is_defined = source.contains(&format!(" {name};")) || source.contains(&format!("using {name} "));
+        (is_used && !is_defined).then(|| format!("unknown type name '{name}'"))
+    })
 }
 
 /// The names of what is `extern "C" __global__`.

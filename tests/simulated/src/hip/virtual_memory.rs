@@ -103,6 +103,27 @@ pub unsafe extern "C" fn hipMemUnmap(address: Handle, bytes: usize) -> u32 {
     enter("hipMemUnmap", || done(unsafe { cu::cuMemUnmap(address.addr() as u64, bytes) }))
 }
 
+/// Whether so many bytes are those of the first mappings of a reservation, in the order in which they were made. Some
+/// versions compare with these whatever the address is, so that of memory that grew only parts like the first open.
+#[cfg(not(forward))]
+fn is_as_long_as_the_first(address: usize, bytes: usize) -> bool {
+    let state = crate::core::lock();
+    let Some(reservation) = state.memory.reservation(address) else { return true };
+    let inside = state.memory.allocations.range(reservation.start..reservation.start + reservation.bytes);
+    let mut mappings: Vec<(u64, usize)> = inside.map(|(_, mapping)| (mapping.id, mapping.bytes)).collect();
+    mappings.sort_unstable();
+    let mut sum = 0;
+    mappings.into_iter().any(|(_, mapped)| {
+        sum += mapped;
+        sum == bytes
+    })
+}
+
+#[cfg(forward)]
+fn is_as_long_as_the_first(_address: usize, _bytes: usize) -> bool {
+    true
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipMemSetAccess(
     address: Handle,
@@ -111,6 +132,10 @@ pub unsafe extern "C" fn hipMemSetAccess(
     count: usize,
 ) -> u32 {
     enter("hipMemSetAccess", || {
+        let counts_from_the_start = version().is_at_least(7, 0) && !version().is_at_least(7, 14);
+        if counts_from_the_start && !is_as_long_as_the_first(address.addr(), bytes) {
+            return Err(Status::INVALID_VALUE);
+        }
         done(unsafe { cu::cuMemSetAccess(address.addr() as u64, bytes, descriptions, count) })
     })
 }

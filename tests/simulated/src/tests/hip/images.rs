@@ -119,7 +119,11 @@ fn a_bundle_has_its_own_target_before_the_generic_one() {
     set("GFX", "gfx1030");
     assert!(!has(&file, c"compact") && has(&file, c"suite_fill"));
     set("GFX", "gfx1100");
-    assert_eq!(status_of(&file), 209);
+    // Nothing for the device: no image at all, from 7.0 on.
+    for (version, status) in [(50_221_153, 209), (60_443_484, 209), (70_226_015, 200)] {
+        set_version(version);
+        assert_eq!(status_of(&file), status, "{version}");
+    }
 
     let generic = image("gfx11-generic", &["suite_add"]);
     let exact = image("gfx1100", &["suite_take"]);
@@ -238,9 +242,17 @@ fn compilation_fails_with_a_log() {
     set_version(60_043_484);
     assert_eq!(compile(SUITE, &["--offload-arch=gfx1201"]).0, 6);
     assert_eq!(compile("#error here\n", &["--offload-arch=gfx90a"]).0, 6);
+    assert_eq!(compile("#ifdef OTHER\n#error here\n#endif\n", &["--offload-arch=gfx90a"]).0, 0);
     set_version(60_443_484);
     assert_eq!(compile(SUITE, &["--offload-arch=gfx1201"]).0, 0);
     assert_eq!(compile(SUITE, &["--offload-arch=gfx9-generic"]).0, 0);
+    // Integers of a fixed width are the compiler's own before 7.0.
+    let plain = r#"extern "C" __global__ void k(uint32_t* x) {}"#;
+    let own = format!("typedef unsigned uint32_t;\n{plain}");
+    for (version, statuses) in [(60_443_484, [0, 0]), (70_226_015, [6, 0])] {
+        set_version(version);
+        assert_eq!([plain, &own].map(|source| compile(source, &["--offload-arch=gfx90a"]).0), statuses);
+    }
 }
 
 const ARCHITECTURE: &str = "DEVICE_ARENA_SIMULATED_TEST_ARCHITECTURE";

@@ -1,5 +1,7 @@
 //! What pointer queries answer, version by version.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
 use super::*;
 
 fn major(version: i32) -> i32 {
@@ -168,33 +170,36 @@ fn nothing_is_lost_while_memory_moves() {
     set("REGISTER_ALIAS", "1");
     let pages = vec![0_u64; 1 << 16];
     let own = pages.as_ptr().cast_mut();
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let rounds = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (address, stop) = (own.expose_provenance(), &stop);
+        let (address, rounds, stop) = (own.expose_provenance(), &rounds, &stop);
         let writer = scope.spawn(move || {
             let own: *mut u64 = std::ptr::with_exposed_provenance_mut(address);
-            let mut rounds = 0;
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                rounds += 1;
+            while !stop.load(Relaxed) {
+                let round = rounds.load(Relaxed) + 1;
                 for index in (0..1 << 16).step_by(512) {
-                    unsafe { own.add(index).write_volatile(rounds) };
+                    unsafe { own.add(index).write_volatile(round) };
                 }
+                rounds.store(round, Relaxed);
             }
-            rounds
         });
         for _ in 0..20 {
+            let before = rounds.load(Relaxed);
+            while rounds.load(Relaxed) == before {
+                std::hint::spin_loop();
+            }
             unsafe {
                 assert_eq!(hipHostRegister(own.cast(), 8 << 16, 0), 0);
                 assert_eq!(hipHostUnregister(own.cast()), 0);
             }
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        let rounds = writer.join().unwrap();
-        assert!(rounds > 0);
-        for index in (0..1 << 16).step_by(512) {
-            assert_eq!(unsafe { own.add(index).read_volatile() }, rounds);
-        }
+        stop.store(true, Relaxed);
+        writer.join().unwrap();
     });
+    for index in (0..1 << 16).step_by(512) {
+        assert_eq!(unsafe { own.add(index).read_volatile() }, rounds.load(Relaxed));
+    }
 }
 
 #[test]

@@ -56,6 +56,36 @@ fn a_mapping_is_what_is_mapped() {
 }
 
 #[test]
+fn what_grew_opens_in_parts_like_the_first() {
+    let _turn = turn();
+    let access = AccessDescription { location: Location { kind: 1, id: 0 }, flags: 3 };
+    for (version, statuses) in [(60_443_484, [0, 0, 0]), (70_226_015, [0, 1, 0]), (71_460_850, [0, 0, 0])] {
+        set_version(version);
+        let mut place = null();
+        unsafe { assert_eq!(hipMemAddressReserve(&mut place, 8 * GRANULE, 0, null(), 0), 0) };
+        let mut at = place;
+        let mut memories = Vec::new();
+        for (granules, status) in [1, 2, 1].into_iter().zip(statuses) {
+            let (bytes, mut memory) = (granules * GRANULE, 0);
+            unsafe {
+                assert_eq!(hipMemCreate(&mut memory, bytes, &properties(0, 0), 0), 0);
+                assert_eq!(hipMemMap(at, bytes, 0, memory, 0), 0);
+                assert_eq!(hipMemSetAccess(at, bytes, &access, 1), status, "{granules} in {version}");
+            }
+            at = at.wrapping_byte_add(bytes);
+            memories.push(memory);
+        }
+        unsafe {
+            assert_eq!(hipMemUnmap(place, 4 * GRANULE), 0);
+            for memory in memories {
+                assert_eq!(hipMemRelease(memory), 0);
+            }
+            assert_eq!(hipMemAddressFree(place, 8 * GRANULE), 0);
+        }
+    }
+}
+
+#[test]
 fn imported_memory_is_the_threads_devices() {
     let _turn = turn();
     set_version(60_443_484);
