@@ -1,0 +1,45 @@
+//! What was found wrong with AMD's runtime beneath: each test is named after what went wrong.
+
+use std::time::Duration;
+
+use device_arena::{Arena, TapeView};
+
+use crate::amd::amd;
+use crate::lab::{Gate, Lab};
+use crate::memory::Registered;
+use crate::simulated::simulated_or_skip;
+
+/// Opens a gate after a while, from another thread.
+fn open_soon(gate: Gate) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        gate.open();
+    })
+}
+
+/// Pinned pages that the device knows by another address were read after the call had said that they are free again.
+#[test]
+fn pages_with_two_addresses_were_copied_after_they_were_given_back() {
+    let Some(_amd) = amd() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    let lab = Lab::new(0);
+    simulated.set("REGISTER_ALIAS", "1");
+    let mut pages = vec![1u8; 1 << 16];
+    let start = pages.as_mut_ptr();
+    let registered = Registered::new(&lab.executor, &mut pages);
+    let arena = Arena::new(&lab.executor);
+    let call = lab.executor.begin(&arena).unwrap();
+    let opener = open_soon(lab.gate());
+    // SAFETY: the pages are live, and not written while the slice is used.
+    let slice = unsafe { std::slice::from_raw_parts(start, 1 << 16) };
+    let staged = call.stage(&TapeView::of(slice, &[0u64, 5000]).unwrap()).unwrap();
+    assert_ne!(staged.bytes_ptr(), start.cast_const());
+    // SAFETY: the slice is used no more.
+    unsafe { start.write_bytes(2, 1 << 16) };
+    let sums = lab.sums(&call, &staged);
+    call.finish().unwrap();
+    assert_eq!(sums.to_vec().unwrap(), [5000]);
+    opener.join().unwrap();
+    drop(registered);
+    simulated.restore("REGISTER_ALIAS", "0");
+}
