@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use device_arena::{Arena, TapeView};
 
-use crate::amd::amd;
+use crate::amd::{amd, leave_an_error, take};
+use crate::functions::Function;
 use crate::lab::{Gate, Lab};
 use crate::memory::Registered;
 use crate::simulated::simulated_or_skip;
@@ -15,6 +16,25 @@ fn open_soon(gate: Gate) -> std::thread::JoinHandle<()> {
         std::thread::sleep(Duration::from_millis(100));
         gate.open();
     })
+}
+
+/// Before 7.0 the runtime has forgotten the caller's error by then, and one of this crate's was left in its place.
+#[test]
+fn a_failure_was_left_where_an_error_of_the_callers_had_been() {
+    let Some(amd) = amd() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    let lab = Lab::new(0);
+    let arena = Arena::new(&lab.executor);
+    let call = lab.executor.begin(&arena).unwrap();
+    let mut output = call.output::<u32>(100).unwrap();
+    let place = output.device_ptr().unwrap();
+    leave_an_error();
+    simulated.fail(Function::LaunchKernel, 0, 1, 999);
+    assert!(lab.try_fill(place, 100, 0).is_err());
+    simulated.clear();
+    // From 7.0 on the caller's is there until then, and a failure takes its place.
+    assert_eq!(take(), if amd.is_since(7, 0) { 999 } else { 0 });
+    call.finish().unwrap();
 }
 
 /// Pinned pages that the device knows by another address were read after the call had said that they are free again.
