@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use device_arena::{Arena, TapeView};
+use device_arena::{Arena, Error, MemoryKind, TapeView};
 
-use crate::amd::{amd, leave_an_error, take};
+use crate::amd::{amd, device_address, leave_an_error, take};
 use crate::functions::Function;
 use crate::lab::{Gate, Lab};
-use crate::memory::Registered;
+use crate::memory::{Registered, ask, ask_range};
 use crate::simulated::simulated_or_skip;
+use crate::vendor;
 
 /// Opens a gate after a while, from another thread.
 fn open_soon(gate: Gate) -> std::thread::JoinHandle<()> {
@@ -60,6 +61,31 @@ fn pages_with_two_addresses_were_copied_after_they_were_given_back() {
     call.finish().unwrap();
     assert_eq!(sums.to_vec().unwrap(), [5000]);
     opener.join().unwrap();
+    drop(registered);
+    simulated.restore("REGISTER_ALIAS", "0");
+}
+
+/// The runtime names no start of pages that it knows by two addresses: any length from there was taken for theirs.
+#[test]
+fn pages_with_two_addresses_had_no_end() {
+    let Some(_amd) = amd() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    let executor = vendor::executor(0).unwrap();
+    simulated.set("REGISTER_ALIAS", "1");
+    let mut pages = vec![1u8; 1 << 16];
+    let (start, half) = (pages.as_ptr(), 1 << 15);
+    let registered = Registered::new(&executor, &mut pages[..half]);
+    for offset in [0, 1, half - 1] {
+        let info = ask(start.wrapping_add(offset)).unwrap();
+        assert_eq!((info.kind, info.allocation), (MemoryKind::PinnedHost, Some((start.addr(), half))));
+    }
+    assert!(ask_range(start, half).is_ok());
+    assert!(matches!(ask_range(start, half + 1), Err(Error::OutOfAllocation { .. })));
+    // By the other address as well.
+    let alias = executor.with_current(|| device_address(start)).unwrap();
+    let info = ask(alias.wrapping_add(9)).unwrap();
+    assert_eq!((info.kind, info.allocation), (MemoryKind::Device { ordinal: 0 }, Some((alias.addr(), half))));
+    assert!(matches!(ask_range(alias, half + 1), Err(Error::OutOfAllocation { .. })));
     drop(registered);
     simulated.restore("REGISTER_ALIAS", "0");
 }
