@@ -1,13 +1,17 @@
-//! Holds the kernel images against their manifest and makes a table of them for `backends/kernels/mod.rs`. Without the
-//! feature of a vendor that has kernels it does nothing.
+//! Holds the kernel images against their manifest and makes tables of them for `backends/kernels/mod.rs`: those of the
+//! vendors that are asked for. Without the feature of a vendor that has kernels it does nothing.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    #[cfg(feature = "cuda")]
-    images::run();
+    #[cfg(any(feature = "cuda", feature = "rocm"))]
+    {
+        // What GPU vendors share is built for any of them.
+        println!("cargo::rustc-cfg=gpu");
+        images::run();
+    }
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "rocm"))]
 mod images {
     use std::fmt::Write;
     use std::path::Path;
@@ -31,9 +35,9 @@ mod images {
         let out = env::var("OUT_DIR").map_err(|error| error.to_string())?;
         let (root, out) = (Path::new(&root), Path::new(&out));
         let manifest = String::from_utf8(read(root, MANIFEST)?).map_err(|error| error.to_string())?;
-        let mut statics = String::new();
+        let mut ptx = None;
         let mut cubins = Vec::new();
-        let mut has_ptx = false;
+        let mut code_objects = Vec::new();
         for line in manifest.lines() {
             let words: Vec<_> = line.split_whitespace().collect();
             match words.as_slice() {
@@ -48,48 +52,80 @@ mod images {
                     }
                 }
                 ["image", path, kind, target, bytes, sha256] => {
-                    let mut image = read(root, path)?;
+                    let image = read(root, path)?;
                     if hash(&image) != *sha256 || image.len().to_string() != *bytes {
                         return Err(format!(
                             "{path} is not the image that {MANIFEST} names: check it out again"
                         ));
                     }
-                    let number: Option<u32> = target.strip_prefix("sm_").and_then(|text| text.parse().ok());
-                    let number = number.ok_or_else(|| format!("{MANIFEST}: {target} is no target"))?;
-                    match *kind {
-                        "ptx" => {
-                            image.push(0);
-                            write_file(&out.join("arena.ptx"), &image)?;
-                            has_ptx = true;
+                    let number = target.strip_prefix("sm_").and_then(|text| text.parse::<u32>().ok());
+                    match (*kind, number) {
+                        ("ptx", Some(_)) => ptx = Some(image),
+                        ("cubin", Some(number)) => cubins.push((number, image)),
+                        ("hsaco", _) if target.starts_with("gfx") => code_objects.push((*target, image)),
+                        _ => {
+                            return Err(format!(
+                                "{MANIFEST}: {target} is no target, or {kind} no kind of image"
+                            ));
                         }
-                        "cubin" => {
-                            let name = format!("arena.sm_{number}.cubin");
-                            write_file(&out.join(&name), &image)?;
-                            let length = image.len();
-                            let _ = writeln!(
-                                statics,
-                                "static SM_{number}: Aligned<[u8; {length}]> = \
-                                 Aligned(*include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}\")));"
-                            );
-                            cubins.push(number);
-                        }
-                        _ => return Err(format!("{MANIFEST}: {kind} is no kind of image")),
                     }
                 }
                 _ => {}
             }
         }
-        if !has_ptx || cubins.is_empty() {
+        let Some(ptx) = ptx.filter(|_| !cubins.is_empty() && !code_objects.is_empty()) else {
             return Err(format!("{MANIFEST} names no images"));
+        };
+        let mut tables = String::new();
+        if cfg!(feature = "cuda") {
+            tables += &cuda(out, ptx, cubins)?;
         }
+        if cfg!(feature = "rocm") {
+            tables += &rocm(out, code_objects)?;
+        }
+        write_file(&out.join("kernel_images.rs"), tables.as_bytes())
+    }
+
+    fn cuda(out: &Path, mut ptx: Vec<u8>, mut cubins: Vec<(u32, Vec<u8>)>) -> Result<String, String> {
+        ptx.push(0);
+        write_file(&out.join("arena.ptx"), &ptx)?;
         cubins.sort_unstable();
-        let entries: Vec<_> = cubins.iter().map(|number| format!("({number}, &SM_{number}.0)")).collect();
-        let table = format!(
+        let mut statics = String::new();
+        let mut entries = Vec::new();
+        for (number, image) in cubins {
+            statics += &aligned(out, &format!("SM_{number}"), &format!("arena.sm_{number}.cubin"), &image)?;
+            entries.push(format!("({number}, &SM_{number}.0)"));
+        }
+        Ok(format!(
             "{statics}pub(crate) const CUDA_PTX: &[u8] = include_bytes!(concat!(env!(\"OUT_DIR\"), \"/arena.ptx\"));\n\
              pub(crate) const CUDA_CUBINS: &[(u32, &[u8])] = &[{}];\n",
             entries.join(", ")
-        );
-        write_file(&out.join("kernel_images.rs"), table.as_bytes())
+        ))
+    }
+
+    fn rocm(out: &Path, mut code_objects: Vec<(&str, Vec<u8>)>) -> Result<String, String> {
+        code_objects.sort_unstable();
+        let mut statics = String::new();
+        let mut entries = Vec::new();
+        for (target, image) in code_objects {
+            let name = target.replace('-', "_").to_uppercase();
+            statics += &aligned(out, &name, &format!("arena.{target}.hsaco"), &image)?;
+            entries.push(format!("(\"{target}\", &{name}.0)"));
+        }
+        Ok(format!(
+            "{statics}pub(crate) const ROCM_CODE_OBJECTS: &[(&str, &[u8])] = &[{}];\n",
+            entries.join(", ")
+        ))
+    }
+
+    /// A static of this name with the image in it, aligned as a driver wants it.
+    fn aligned(out: &Path, name: &str, file: &str, image: &[u8]) -> Result<String, String> {
+        write_file(&out.join(file), image)?;
+        let length = image.len();
+        Ok(format!(
+            "static {name}: Aligned<[u8; {length}]> = \
+             Aligned(*include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{file}\")));\n"
+        ))
     }
 
     fn read(root: &Path, path: &str) -> Result<Vec<u8>, String> {

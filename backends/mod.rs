@@ -5,9 +5,11 @@ pub mod cuda;
 #[cfg(device_arena_faults)]
 pub mod faults;
 /// What the GPU vendors share: everything above their drivers' functions.
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 pub(crate) mod gpu;
 pub mod host;
 /// The kernels' images, and how their arguments lie in memory.
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 pub(crate) mod kernels;
+#[cfg(feature = "rocm")]
+pub mod rocm;

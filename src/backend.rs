@@ -21,9 +21,11 @@ use enum_dispatch::enum_dispatch;
 pub use crate::backends::cuda::{Cuda, CudaDriver};
 #[cfg(device_arena_faults)]
 pub use crate::backends::faults::{FaultPlan, Faults, Operation};
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 pub use crate::backends::gpu::Gpu;
 pub use crate::backends::host::Host;
+#[cfg(feature = "rocm")]
+pub use crate::backends::rocm::{Rocm, RocmDriver};
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
 
@@ -35,6 +37,8 @@ pub enum Vendor {
     Host,
     /// NVIDIA's driver.
     Cuda,
+    /// AMD's runtime, HIP.
+    Rocm,
 }
 
 impl std::fmt::Display for Vendor {
@@ -42,6 +46,7 @@ impl std::fmt::Display for Vendor {
         f.write_str(match self {
             Self::Host => "host",
             Self::Cuda => "cuda",
+            Self::Rocm => "rocm",
         })
     }
 }
@@ -121,7 +126,7 @@ pub(crate) enum Origin {
     /// Pages of the operating system, unmapped when this is dropped.
     Pages(memmap2::MmapRaw),
     /// A driver's allocation, freed in the context that it came from.
-    #[cfg(feature = "cuda")]
+    #[cfg(gpu)]
     Gpu(crate::backends::gpu::Allocation),
 }
 
@@ -134,7 +139,7 @@ impl Stream {
     pub(crate) fn identity(&self) -> (usize, usize) {
         match &self.0 {
             StreamKind::Host(stream) => (0, stream.raw().addr()),
-            #[cfg(feature = "cuda")]
+            #[cfg(gpu)]
             StreamKind::Gpu(stream) => stream.identity(),
         }
     }
@@ -143,7 +148,7 @@ impl Stream {
     pub(crate) fn ordinal(&self) -> u32 {
         match &self.0 {
             StreamKind::Host(_) => 0,
-            #[cfg(feature = "cuda")]
+            #[cfg(gpu)]
             StreamKind::Gpu(stream) => stream.device().info.ordinal,
         }
     }
@@ -152,7 +157,7 @@ impl Stream {
 #[derive(Debug)]
 pub(crate) enum StreamKind {
     Host(crate::backends::host::HostStream),
-    #[cfg(feature = "cuda")]
+    #[cfg(gpu)]
     Gpu(crate::backends::gpu::GpuStream),
 }
 
@@ -163,7 +168,7 @@ pub struct Event(pub(crate) EventKind);
 #[derive(Debug, Clone)]
 pub(crate) enum EventKind {
     Host(crate::backends::host::HostEvent),
-    #[cfg(feature = "cuda")]
+    #[cfg(gpu)]
     Gpu(crate::backends::gpu::GpuEvent),
 }
 
@@ -229,7 +234,7 @@ pub struct RoomReset {
 
 impl RoomReset {
     /// No header.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device asks"))]
+    #[cfg_attr(not(gpu), allow(dead_code, reason = "only a device asks"))]
     pub(crate) const NONE: Self = Self {
         room: std::ptr::null_mut(),
         base: std::ptr::null_mut(),
@@ -247,7 +252,7 @@ unsafe impl Send for ScrubRange {}
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Host {}
-    #[cfg(feature = "cuda")]
+    #[cfg(gpu)]
     impl<D> Sealed for crate::backends::gpu::Gpu<D> {}
     #[cfg(device_arena_faults)]
     impl Sealed for super::Faults {}
@@ -499,24 +504,28 @@ pub enum AnyBackend {
     /// NVIDIA's driver.
     #[cfg(feature = "cuda")]
     Cuda(Cuda),
+    /// AMD's runtime.
+    #[cfg(feature = "rocm")]
+    Rocm(Rocm),
     /// Another backend, some of whose operations fail on purpose.
     #[cfg(device_arena_faults)]
     Faults(Faults),
 }
 
-/// Every backend that has a driver and devices of its own: the ones to ask about a pointer.
-///
-/// # Errors
-///
-/// [`Error::Driver`] of a driver that is there and fails.
-pub(crate) fn available() -> Result<impl Iterator<Item = AnyBackend>> {
-    let backends: [Option<AnyBackend>; 1] = [
+/// Every backend that has a driver and devices of its own, in the order in which devices are counted. A driver is looked
+/// for when its turn comes: a broken one is in nobody's way who has found a device before.
+pub(crate) fn available() -> impl Iterator<Item = Result<AnyBackend>> {
+    let finders: [fn() -> Result<Option<AnyBackend>>; 2] = [
         #[cfg(feature = "cuda")]
-        Cuda::if_present()?.map(AnyBackend::Cuda),
+        || Ok(Cuda::if_present()?.map(AnyBackend::Cuda)),
         #[cfg(not(feature = "cuda"))]
-        None,
+        || Ok(None),
+        #[cfg(feature = "rocm")]
+        || Ok(Rocm::if_present()?.map(AnyBackend::Rocm)),
+        #[cfg(not(feature = "rocm"))]
+        || Ok(None),
     ];
-    Ok(backends.into_iter().flatten())
+    finders.into_iter().filter_map(|find| find().transpose())
 }
 
 pub(crate) fn wrong_vendor(operation: &'static str, what: &'static str, vendor: Vendor) -> Error {

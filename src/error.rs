@@ -218,6 +218,16 @@ pub enum Error {
         /// The driver's name for the code; empty where it has none.
         name: &'static str,
     },
+    /// Two drivers claim the same memory for devices of theirs: neither can be believed.
+    #[error("{operation}: {} and {} both claim the memory at {address:#x} for their devices", vendors[0], vendors[1])]
+    ConflictingClaims {
+        /// The operation that was refused.
+        operation: &'static str,
+        /// The address.
+        address: usize,
+        /// Whose drivers.
+        vendors: [Vendor; 2],
+    },
     /// The stream's work is being captured into a graph, which what was asked for would spoil.
     #[error("{operation}: the stream is being captured")]
     Capturing {
@@ -400,7 +410,7 @@ pub enum Status {
 
 impl Error {
     /// Whether a driver has lost the device or the context: nothing that was queued there goes on.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device is lost"))]
+    #[cfg_attr(not(gpu), allow(dead_code, reason = "only a device is lost"))]
     pub(crate) fn is_of_lost_device(&self) -> bool {
         // The driver or the context has gone; failures of the hardware and of kernels, which break their context.
         matches!(
@@ -439,7 +449,7 @@ impl Error {
             | Self::Overflow { .. } => Status::OverLimit,
             Self::OutOfMemory { .. } => Status::OutOfMemory,
             Self::Unavailable { .. } => Status::Unavailable,
-            Self::Driver { .. } | Self::Panicked { .. } => Status::Driver,
+            Self::Driver { .. } | Self::ConflictingClaims { .. } | Self::Panicked { .. } => Status::Driver,
         }
     }
 }

@@ -32,7 +32,7 @@ pub use bytemuck::{Pod, Zeroable};
 pub use call::HostAllocator;
 pub use call::{Call, DeviceRoom, Output, Scratch, StagedTape, TapeOutput, Writer};
 pub use error::{Error, Holder, Refused, Result, StaleReason, Status, TapeRule};
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 pub use executor::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};
 pub use executor::{Deferred, Executor};
 pub use pointer::{AllocationOrigin, MemoryKind, PointerInfo, classify, classify_range};

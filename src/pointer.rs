@@ -1,6 +1,6 @@
 //! What is behind a pointer, in the words of the driver that was asked.
 
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 use crate::backend::Backend;
 use crate::backend::Vendor;
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ pub enum MemoryKind {
     Unregistered,
     /// Host pages that a driver has pinned or registered.
     PinnedHost,
-    /// Memory of one device.
+    /// Memory of one device, or an address that a device alone has for host pages.
     Device {
         /// The device's number as its driver counts it.
         ordinal: u32,
@@ -64,6 +64,8 @@ pub struct PointerInfo {
     pub is_device_accessible: bool,
     /// The context that the memory is of; zero where it is of none, or the driver does not say.
     pub(crate) context: usize,
+    /// A second driver that has pinned the same host pages.
+    pub(crate) also_pinned_by: Option<Vendor>,
 }
 
 impl PointerInfo {
@@ -75,12 +77,40 @@ impl PointerInfo {
         origin: AllocationOrigin::Unknown,
         is_device_accessible: false,
         context: 0,
+        also_pinned_by: None,
     };
 
     /// Whether the host can read through the pointer, given that it is live.
     #[must_use]
     pub fn is_host_accessible(&self) -> bool {
         !matches!(self.kind, MemoryKind::Device { .. } | MemoryKind::Unmapped)
+    }
+
+    /// Whether that vendor's driver claims the memory.
+    #[cfg(gpu)]
+    pub(crate) fn is_of(&self, vendor: Vendor) -> bool {
+        self.vendor == Some(vendor) || self.also_pinned_by == Some(vendor)
+    }
+
+    /// What two drivers say of one pointer. Host pages may be pinned by both; memory of a device is one driver's alone.
+    #[cfg(all(feature = "cuda", feature = "rocm"))]
+    fn merged(self, other: Self, pointer: *const u8) -> Result<Self> {
+        let is_host = |info: &Self| matches!(info.kind, MemoryKind::Unregistered | MemoryKind::PinnedHost);
+        match (is_host(&self), is_host(&other)) {
+            (false, true) => Ok(self),
+            (true, false) => Ok(other),
+            (false, false) => Err(Error::ConflictingClaims {
+                operation: "classify",
+                address: pointer.addr(),
+                vendors: [self.vendor, other.vendor].map(|vendor| vendor.unwrap_or(Vendor::Host)),
+            }),
+            (true, true) => {
+                let is_device_accessible = self.is_device_accessible || other.is_device_accessible;
+                let both = self.vendor.and(other.vendor);
+                let claim = if self.vendor.is_some() { self } else { other };
+                Ok(Self { is_device_accessible, also_pinned_by: both, ..claim })
+            }
+        }
     }
 
     /// The ordinal of the device that the memory belongs to.
@@ -108,7 +138,8 @@ impl PointerInfo {
 /// Asks every loaded driver that has devices what `pointer` is. With no such driver the answer is
 /// [`MemoryKind::Unregistered`].
 ///
-/// The driver is asked in one query. No context is made, it may be asked from any thread and while a stream is being
+/// Each driver is asked in one query or few. Host pages can be pinned by two drivers, and the answer is that of the first
+/// then; where two claim the memory for their devices, neither is believed. No context is made, it may be asked from any thread and while a stream is being
 /// captured, and the first question of a process loads the drivers.
 ///
 /// ```
@@ -121,7 +152,7 @@ impl PointerInfo {
 ///
 /// # Errors
 ///
-/// A query that fails is an [`Error::Driver`], never a guess.
+/// A query that fails is an [`Error::Driver`], never a guess; [`Error::ConflictingClaims`] of two drivers.
 ///
 /// # Safety
 ///
@@ -129,14 +160,23 @@ impl PointerInfo {
 /// vouches that it stays allocated while the answer is used.
 #[inline]
 pub unsafe fn classify(pointer: *const u8) -> Result<PointerInfo> {
+    let mut info = PointerInfo::UNREGISTERED;
     #[cfg(feature = "cuda")]
     if let Some(cuda) = crate::backend::Cuda::if_present()? {
-        // The only driver there is: its answer is the answer.
         // SAFETY: the caller's promise is this function's own.
-        return unsafe { cuda.classify(pointer) };
+        info = unsafe { cuda.classify(pointer) }?;
     }
-    let _ = pointer;
-    Ok(PointerInfo::UNREGISTERED)
+    #[cfg(feature = "rocm")]
+    if let Some(rocm) = crate::backend::Rocm::if_present()? {
+        // SAFETY: as above.
+        let other = unsafe { rocm.classify(pointer) }?;
+        #[cfg(feature = "cuda")]
+        let other = info.merged(other, pointer)?;
+        info = other;
+    }
+    #[cfg(not(gpu))]
+    let _ = (pointer, &mut info);
+    Ok(info)
 }
 
 /// As [`classify`], for `bytes` bytes from `pointer` on. Nothing is asked for no bytes, and the answer is

@@ -1,28 +1,26 @@
 //! The verbs of `examples/embed` on a GPU against those on the host: the same tokens, and rows within 1e-5.
-#![cfg(feature = "cuda")]
+#![cfg(any(feature = "cuda", feature = "rocm"))]
 
 #[allow(dead_code, reason = "the example uses all of it")]
 #[path = "../examples/embed/device.rs"]
 mod device;
+#[macro_use]
+mod vendors;
 #[path = "../examples/embed/verbs.rs"]
 mod verbs;
 
+use device_arena::backend::AnyBackend;
 use device_arena::{Arena, Error, Executor, Tape, TapeView};
 
 use self::device::Device;
 
-/// A GPU; where there is none the skip is printed, and `DEVICE_ARENA_REQUIRE=cuda` makes it a failure.
-fn gpu() -> Option<Executor> {
-    match Executor::cuda(0) {
-        Ok(executor) => Some(executor),
-        Err(error) => {
-            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
-            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
-            println!("backend skipped: cuda ({error})");
-            None
-        }
-    }
-}
+on_each_vendor!(
+    a_file_has_the_tokens_and_rows_that_it_has_on_the_host,
+    any_bytes_are_taken_apart_as_on_the_host,
+    texts_without_bytes_or_tokens_have_rows_of_zeros,
+    texts_begin_and_end_anywhere,
+    a_call_after_larger_and_smaller_ones_is_right,
+);
 
 /// A device and its arenas, for several calls in a row.
 struct Subject {
@@ -32,11 +30,10 @@ struct Subject {
 }
 
 impl Subject {
-    fn new() -> Option<Self> {
-        let executor = gpu()?;
+    fn new(backend: AnyBackend) -> Self {
+        let executor = Executor::on(backend, 0).unwrap();
         let (tokens, rows) = (Arena::new(&executor), Arena::new(&executor));
-        println!("backend: cuda");
-        Some(Self { device: Device::new(&executor).unwrap(), tokens, rows })
+        Self { device: Device::new(&executor).unwrap(), tokens, rows }
     }
 
     /// Tokenizes and embeds on both, and compares.
@@ -68,9 +65,8 @@ impl Subject {
     }
 }
 
-#[test]
-fn a_file_has_the_tokens_and_rows_that_it_has_on_the_host() {
-    let Some(subject) = Subject::new() else { return };
+fn a_file_has_the_tokens_and_rows_that_it_has_on_the_host(backend: AnyBackend) {
+    let subject = Subject::new(backend);
     // Within the binary, which may run where the sources are not.
     let readme = include_bytes!("../README.md").to_vec();
     let lines: Vec<_> = readme.split(|byte| *byte == b'\n').collect();
@@ -81,17 +77,15 @@ fn a_file_has_the_tokens_and_rows_that_it_has_on_the_host() {
     assert!(subject.tokens.stats().bytes_used < used);
 }
 
-#[test]
-fn any_bytes_are_taken_apart_as_on_the_host() {
-    let Some(subject) = Subject::new() else { return };
+fn any_bytes_are_taken_apart_as_on_the_host(backend: AnyBackend) {
+    let subject = Subject::new(backend);
     let every_byte: Vec<u8> = (0..=255).collect();
     let pairs: Vec<u8> = (0..1u32 << 13).map(|i| (i * (i >> 5 | 1)) as u8).collect();
     subject.check_items(&[&every_byte, &pairs, b"\0\x0b\x0c \t\r\n", &[0xff; 300]]);
 }
 
-#[test]
-fn texts_without_bytes_or_tokens_have_rows_of_zeros() {
-    let Some(subject) = Subject::new() else { return };
+fn texts_without_bytes_or_tokens_have_rows_of_zeros(backend: AnyBackend) {
+    let subject = Subject::new(backend);
     subject.check_items(&[]);
     subject.check_items(&[b""]);
     subject.check_items(&[b"", b"", b"between", b"", b" \t ", b"", b"many", b"", b""]);
@@ -99,9 +93,8 @@ fn texts_without_bytes_or_tokens_have_rows_of_zeros() {
     subject.check(&TapeView::of::<u64>(b"", &[]).unwrap());
 }
 
-#[test]
-fn texts_begin_and_end_anywhere() {
-    let Some(subject) = Subject::new() else { return };
+fn texts_begin_and_end_anywhere(backend: AnyBackend) {
+    let subject = Subject::new(backend);
     // Around the 128 bytes that a thread takes: within a token, at its begin, at its end.
     for length in [1, 2, 63, 126, 127, 128, 129, 130, 255, 256, 257, 1000] {
         let word = vec![b'x'; length];
@@ -114,9 +107,8 @@ fn texts_begin_and_end_anywhere() {
     subject.check(&TapeView::of(&bytes, &offsets).unwrap());
 }
 
-#[test]
-fn a_call_after_larger_and_smaller_ones_is_right() {
-    let Some(subject) = Subject::new() else { return };
+fn a_call_after_larger_and_smaller_ones_is_right(backend: AnyBackend) {
+    let subject = Subject::new(backend);
     let words = b"words of one text ".repeat(400);
     for count in [1, 400, 3, 399, 0, 400] {
         subject.check_items(&[&words[..count * 18], b"and one more"]);

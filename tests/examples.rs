@@ -1,7 +1,13 @@
 //! The examples beside the main job, run as processes: `doctor` and `compact`.
 
+#[macro_use]
+mod vendors;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
+
+#[cfg(any(feature = "cuda", feature = "rocm"))]
+use device_arena::backend::{AnyBackend, Backend, Vendor};
 
 /// The example's binary. `cargo test` builds it beside the tests; `cargo test --test examples` alone does not.
 fn example(name: &str) -> Option<PathBuf> {
@@ -51,12 +57,15 @@ fn doctor(environment: &[(&str, &str)]) -> Option<String> {
 #[test]
 fn the_doctor_reports_without_a_driver() {
     // Where the variable is set, no other name is tried.
-    let Some(report) = doctor(&[("DEVICE_ARENA_CUDA_LIBRARY", "/no/such/driver.so")]) else { return };
+    let nowhere = "/no/such/driver.so";
+    let variables = [("DEVICE_ARENA_CUDA_LIBRARY", nowhere), ("DEVICE_ARENA_ROCM_LIBRARY", nowhere)];
+    let Some(report) = doctor(&variables) else { return };
     assert_eq!(fact(&report, "crate.version"), env!("CARGO_PKG_VERSION"));
     assert_eq!(fact(&report, "best"), "host 0");
-    let library = fact(&report, "cuda.library");
-    let expected = if cfg!(feature = "cuda") { "/no/such/driver.so" } else { "no GPU backend" };
-    assert!(library.contains(expected), "{report}");
+    for (vendor, is_on) in [("cuda", cfg!(feature = "cuda")), ("rocm", cfg!(feature = "rocm"))] {
+        let library = fact(&report, &format!("{vendor}.library"));
+        assert!(library.contains(if is_on { nowhere } else { "not in this build" }), "{report}");
+    }
     for kind in ["null", "stack", "heap", "static", "code", "host.arena"] {
         let answer = fact(&report, &format!("pointer.{kind}"));
         assert!(answer.starts_with("unregistered"), "{kind}: {answer}");
@@ -64,53 +73,56 @@ fn the_doctor_reports_without_a_driver() {
     assert!(!report.contains("UNEXPECTED"), "{report}");
 }
 
-/// Whether a GPU is to be expected; where there is none the skip is printed, and `DEVICE_ARENA_REQUIRE=cuda` makes it a
-/// failure.
-#[cfg(feature = "cuda")]
-fn has_gpu() -> bool {
-    match device_arena::backend::Cuda::load() {
-        Ok(_) => true,
-        Err(error) => {
-            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
-            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
-            println!("backend skipped: cuda ({error})");
-            false
-        }
-    }
-}
+on_each_vendor!(the_doctor_finds_nothing_wrong_with_a_gpu);
 
-#[cfg(feature = "cuda")]
-#[test]
-fn the_doctor_finds_nothing_wrong_with_a_gpu() {
-    if !has_gpu() {
-        return;
-    }
+#[cfg(any(feature = "cuda", feature = "rocm"))]
+fn the_doctor_finds_nothing_wrong_with_a_gpu(backend: AnyBackend) {
+    let vendor = backend.vendor();
     let Some(report) = doctor(&[]) else { return };
-    assert_eq!(fact(&report, "best"), "cuda 0");
+    let first = vendors::ALL.iter().find(|vendor| vendors::load(**vendor).is_ok());
+    assert_eq!(fact(&report, "best"), format!("{} 0", first.unwrap()));
     for part in ["executor", "copies", "kernels"] {
-        assert_eq!(fact(&report, &format!("cuda.0.{part}")), "works");
+        assert_eq!(fact(&report, &format!("{vendor}.0.{part}")), "works");
     }
-    assert_eq!(fact(&report, "cuda.0.image.arena.ptx"), "loads");
+    assert!(!fact(&report, &format!("{vendor}.0.image")).contains("none"), "{report}");
+    let is_nvidia = vendor == Vendor::Cuda;
+    if is_nvidia {
+        assert_eq!(fact(&report, "cuda.0.image.arena.ptx"), "loads");
+    }
+    // AMD's runtime does not say how it came to memory, and knows nothing of addresses without any.
+    let (nvidia, amd) = ("device 0, cuda's, ", "device 0, rocm's, ");
     let answers = [
-        ("block.start", "device 0, cuda's, direct, at 0 of 1048576 bytes"),
-        ("block.interior", "device 0, cuda's, direct, at 524289 of 1048576 bytes"),
+        ("block.start", "direct, at 0 of 1048576 bytes", "at 0 of 1048576 bytes"),
+        ("block.interior", "direct, at 524289 of 1048576 bytes", "at 524289 of 1048576 bytes"),
+        ("mapped", "virtual", "at 0 of "),
+        ("pool", "of a pool", "at 0 of 1048576 bytes"),
+    ];
+    for (kind, of_nvidia, of_amd) in answers {
+        let answer = fact(&report, &format!("pointer.{vendor}.0.{kind}"));
+        let expected = if is_nvidia { nvidia.to_owned() + of_nvidia } else { amd.to_owned() + of_amd };
+        assert!(answer.starts_with(&expected), "{kind}: {answer}");
+    }
+    let answers = [
         ("block.coherent", "pinned host"),
         ("block.freed", "unregistered"),
         ("pinned", "pinned host"),
         ("registered", "pinned host"),
         ("managed", "managed 0"),
-        ("reserved", "unmapped"),
-        ("mapped", "device 0, cuda's, virtual"),
-        ("pool", "device 0, cuda's, of a pool"),
+        ("reserved", if is_nvidia { "unmapped" } else { "unregistered" }),
     ];
     for (kind, expected) in answers {
-        let answer = fact(&report, &format!("pointer.cuda.0.{kind}"));
+        let answer = fact(&report, &format!("pointer.{vendor}.0.{kind}"));
         assert!(answer.starts_with(expected), "{kind}: {answer}");
     }
     assert!(!report.contains("UNEXPECTED") && !report.contains("WRONG"), "{report}");
 }
 
-#[cfg(feature = "cuda")]
+/// Whether there is a GPU of any vendor's; skips are printed, and who is required has to be here.
+fn has_gpu() -> bool {
+    let present: Vec<_> = vendors::ALL.iter().filter_map(|vendor| vendors::present(*vendor)).collect();
+    !present.is_empty()
+}
+
 #[test]
 fn a_room_overflows_grows_and_suffices_from_then_on() {
     let Some(output) = run("compact", &[], &[]) else { return };
@@ -132,7 +144,6 @@ fn a_room_overflows_grows_and_suffices_from_then_on() {
     assert!(report.ends_with("the same as on the host\n"), "{report}");
 }
 
-#[cfg(feature = "cuda")]
 #[test]
 fn no_words_and_none_but_empty_ones_are_kept_as_well() {
     if !has_gpu() {

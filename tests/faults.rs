@@ -2,9 +2,12 @@
 //! was. `RUSTFLAGS="--cfg device_arena_faults" cargo test --test faults`
 #![cfg(device_arena_faults)]
 
+#[macro_use]
+mod vendors;
+
 use std::sync::mpsc;
 
-use device_arena::backend::{AnyBackend, FaultPlan, Faults, Host, Operation};
+use device_arena::backend::{AnyBackend, FaultPlan, Faults, Host, Operation, Vendor};
 use device_arena::{Arena, ArenaOptions, Error, Executor, Growth, Result, Scrub, View};
 
 fn subject() -> (FaultPlan, Executor) {
@@ -398,13 +401,11 @@ fn life(plan: &FaultPlan, executor: &Executor, options: ArenaOptions) {
 
 /// The backend of an executor under test, with the same plan.
 fn executor_backend(executor: &Executor, plan: &FaultPlan) -> AnyBackend {
-    #[cfg(feature = "cuda")]
-    if executor.vendor() == device_arena::backend::Vendor::Cuda {
-        let cuda = device_arena::backend::Cuda::load().unwrap();
-        return AnyBackend::Faults(Faults::new(AnyBackend::Cuda(cuda), plan.clone()));
-    }
-    let _ = executor;
-    AnyBackend::Faults(Faults::new(AnyBackend::Host(Host), plan.clone()))
+    let backend = match executor.vendor() {
+        Vendor::Host => AnyBackend::Host(Host),
+        vendor => vendors::load(vendor).unwrap(),
+    };
+    AnyBackend::Faults(Faults::new(backend, plan.clone()))
 }
 
 /// Fails each operation of a backend in turn; answers the operations that a life has not met.
@@ -445,20 +446,19 @@ fn the_nth_operation_of_each_kind_fails_and_nothing_is_lost() {
     }
 }
 
-#[test]
-#[cfg(feature = "cuda")]
-fn the_nth_operation_of_a_device_fails_and_nothing_is_lost() {
+on_each_vendor!(the_nth_operation_of_a_device_fails_and_nothing_is_lost);
+
+#[cfg(any(feature = "cuda", feature = "rocm"))]
+fn the_nth_operation_of_a_device_fails_and_nothing_is_lost(backend: AnyBackend) {
     use device_arena::Placement;
-    let cuda = match device_arena::backend::Cuda::load() {
-        Ok(cuda) => AnyBackend::Cuda(cuda),
-        Err(error) => {
-            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
-            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
-            return println!("backend skipped: cuda ({error})");
-        }
-    };
+    use device_arena::backend::Backend;
+
     for placement in [Placement::Device, Placement::HostCoherent] {
-        let unmet = fail_each(&format!("cuda, {placement:?}"), &cuda, options().placement(placement));
+        let unmet = fail_each(
+            &format!("{}, {placement:?}", backend.vendor()),
+            &backend,
+            options().placement(placement),
+        );
         for operation in unmet {
             let met_elsewhere = [
                 Operation::Devices,

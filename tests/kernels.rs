@@ -1,49 +1,51 @@
 //! The kernels by themselves, through the backend's `copy` and `rewind`: every alignment and length around the widths
 //! that they move at once, overlaps, many ranges, and ranges beyond 32 bits. Held against the host's own copies.
-#![cfg(feature = "cuda")]
+#![cfg(any(feature = "cuda", feature = "rocm"))]
+
+#[macro_use]
+mod vendors;
 
 use device_arena::Placement;
-use device_arena::backend::{Backend, Block, CopyRange, Cuda, ScrubRange, Stream};
+use device_arena::backend::{AnyBackend, Backend, Block, CopyRange, ScrubRange, Stream};
 
 /// What the kernels cut ranges into.
 const TILE: usize = 32 << 10;
 
+on_each_vendor!(
+    every_alignment_and_length_around_the_widths,
+    every_alignment_around_the_tiles,
+    a_hundred_thousand_ranges,
+    a_range_that_overlaps_itself_moves_as_memmove,
+    fills_of_every_alignment,
+    ranges_beyond_four_gib,
+);
+
+/// The first device of a driver, and a stream there.
 struct Gpu {
-    cuda: Cuda,
+    backend: AnyBackend,
     stream: Stream,
 }
 
 impl Gpu {
-    /// The first device; where there is none the skip is printed, and `DEVICE_ARENA_REQUIRE=cuda` makes it a failure.
-    fn new() -> Option<Self> {
-        match Cuda::load() {
-            Ok(cuda) => {
-                println!("backend: cuda ({})", cuda.library());
-                Some(Self { cuda, stream: cuda.create_stream(0).unwrap() })
-            }
-            Err(error) => {
-                let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
-                assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
-                println!("backend skipped: cuda ({error})");
-                None
-            }
-        }
+    fn new(backend: AnyBackend) -> Self {
+        let stream = backend.create_stream(0).unwrap();
+        Self { backend, stream }
     }
 
     fn block(&self, bytes: usize) -> Block {
-        self.cuda.allocate(0, Some(&self.stream), Placement::Device, bytes).unwrap()
+        self.backend.allocate(0, Some(&self.stream), Placement::Device, bytes).unwrap()
     }
 
     fn free(&self, block: Block) {
         // SAFETY: the test has the block alone.
-        unsafe { self.cuda.free(Some(&self.stream), block) }.unwrap();
+        unsafe { self.backend.free(Some(&self.stream), block) }.unwrap();
     }
 
     fn transfer(&self, destination: *mut u8, source: *const u8, bytes: usize) {
         let range = CopyRange { destination, source, bytes };
         // SAFETY: both ends are live, and wait below.
-        unsafe { self.cuda.transfer(Some(&self.stream), range) }.unwrap();
-        self.cuda.synchronize(&self.stream).unwrap();
+        unsafe { self.backend.transfer(Some(&self.stream), range) }.unwrap();
+        self.backend.synchronize(&self.stream).unwrap();
     }
 
     fn write(&self, block: &Block, bytes: &[u8]) {
@@ -59,7 +61,7 @@ impl Gpu {
 
     fn copy(&self, ranges: &[CopyRange]) {
         // SAFETY: the ranges are of blocks that the test has alone, and don't clash.
-        unsafe { self.cuda.copy(Some(&self.stream), ranges) }.unwrap();
+        unsafe { self.backend.copy(Some(&self.stream), ranges) }.unwrap();
     }
 }
 
@@ -99,9 +101,8 @@ fn check_copies(gpu: &Gpu, ranges: &[(usize, usize, usize)], bytes: usize) {
     gpu.free(to);
 }
 
-#[test]
-fn every_alignment_and_length_around_the_widths() {
-    let Some(gpu) = Gpu::new() else { return };
+fn every_alignment_and_length_around_the_widths(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
     let mut lengths: Vec<usize> = (0..=67).collect();
     lengths.extend([127, 128, 129, 255, 256, 257, 1023, 1024, 1025]);
     const ROW: usize = 1088;
@@ -119,9 +120,8 @@ fn every_alignment_and_length_around_the_widths() {
     println!("{} ranges", ranges.len());
 }
 
-#[test]
-fn every_alignment_around_the_tiles() {
-    let Some(gpu) = Gpu::new() else { return };
+fn every_alignment_around_the_tiles(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
     let mut ranges = Vec::new();
     let mut row = 0;
     for (from, to) in (0..16).flat_map(|from| [(from, 0), (0, from), (from, 15 - from), (from, from)]) {
@@ -138,9 +138,8 @@ fn every_alignment_around_the_tiles() {
     }
 }
 
-#[test]
-fn a_hundred_thousand_ranges() {
-    let Some(gpu) = Gpu::new() else { return };
+fn a_hundred_thousand_ranges(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
     let count = 100_000;
     let ranges: Vec<_> = (0..count)
         .map(|row| {
@@ -151,9 +150,8 @@ fn a_hundred_thousand_ranges() {
     check_copies(&gpu, &ranges, count * 80);
 }
 
-#[test]
-fn a_range_that_overlaps_itself_moves_as_memmove() {
-    let Some(gpu) = Gpu::new() else { return };
+fn a_range_that_overlaps_itself_moves_as_memmove(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
     let size = 300_000;
     let block = gpu.block(size);
     let source = pattern(size, 3);
@@ -172,9 +170,8 @@ fn a_range_that_overlaps_itself_moves_as_memmove() {
     gpu.free(block);
 }
 
-#[test]
-fn fills_of_every_alignment() {
-    let Some(gpu) = Gpu::new() else { return };
+fn fills_of_every_alignment(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
     const ROW: usize = 160;
     let mut rows = Vec::new();
     for start in 0..32 {
@@ -194,7 +191,7 @@ fn fills_of_every_alignment() {
     };
     let ranges: Vec<_> = rows.iter().map(as_range).collect();
     // SAFETY: the ranges are of a block that the test has alone.
-    unsafe { gpu.cuda.rewind(Some(&gpu.stream), None, &ranges) }.unwrap();
+    unsafe { gpu.backend.rewind(Some(&gpu.stream), None, &ranges) }.unwrap();
     for &(start, bytes, value) in &rows {
         expected[start..start + bytes].fill(value);
     }
@@ -202,12 +199,11 @@ fn fills_of_every_alignment() {
     gpu.free(block);
 }
 
-#[test]
-fn ranges_beyond_four_gib() {
-    let Some(gpu) = Gpu::new() else { return };
+fn ranges_beyond_four_gib(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
     const FOUR_GIB: usize = 4 << 30;
     let size = FOUR_GIB + (64 << 20);
-    let blocks = (0..2).map(|_| gpu.cuda.allocate(0, Some(&gpu.stream), Placement::Device, size));
+    let blocks = (0..2).map(|_| gpu.backend.allocate(0, Some(&gpu.stream), Placement::Device, size));
     let Ok([from, to]) =
         blocks.collect::<Result<Vec<_>, _>>().map(|blocks| <[Block; 2]>::try_from(blocks).unwrap())
     else {
@@ -217,7 +213,7 @@ fn ranges_beyond_four_gib() {
     let at = |block: &Block, offset: usize| block.address().as_ptr().wrapping_add(offset);
     let whole = |block: &Block, value| ScrubRange { address: at(block, 0), bytes: size, value };
     // SAFETY: the ranges are of blocks that the test has alone.
-    unsafe { gpu.cuda.rewind(Some(&gpu.stream), None, &[whole(&from, 0x11), whole(&to, 0x22)]) }.unwrap();
+    unsafe { gpu.backend.rewind(Some(&gpu.stream), None, &[whole(&from, 0x11), whole(&to, 0x22)]) }.unwrap();
     // Marks on both sides of the boundary and at the ends of a range that is aligned in no way.
     let (start, end, bytes) = (3, 8, FOUR_GIB + 12_345);
     let mark = pattern(256, 9);

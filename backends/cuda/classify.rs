@@ -8,6 +8,7 @@ use cudarc::driver::sys::{CUmemorytype as MemoryType, CUpointer_attribute as Att
 use super::CudaDriver;
 use super::attributes::{Answers, MOST};
 use crate::backend::Vendor;
+use crate::backends::gpu::devices;
 use crate::backends::gpu::driver::{self, Driver, OutsideCaptures};
 use crate::error::{Error, Result};
 use crate::pointer::{AllocationOrigin, MemoryKind, PointerInfo};
@@ -87,12 +88,24 @@ impl CudaDriver {
         };
         let (vendor, buffer_id) = (Some(Vendor::Cuda), answers.buffer_id());
         let context = answers.context();
-        Ok(PointerInfo { kind, vendor, allocation, buffer_id, origin, context, is_device_accessible: true })
+        Ok(PointerInfo {
+            kind,
+            vendor,
+            allocation,
+            buffer_id,
+            origin,
+            context,
+            is_device_accessible: true,
+            ..PointerInfo::UNREGISTERED
+        })
     }
 
     /// Pageable memory is no driver's, but there are devices that reach it.
     fn unregistered(&self) -> PointerInfo {
-        PointerInfo { is_device_accessible: self.reaches_pageable_memory(), ..PointerInfo::UNREGISTERED }
+        PointerInfo {
+            is_device_accessible: devices::reaches_pageable_memory(self),
+            ..PointerInfo::UNREGISTERED
+        }
     }
 
     /// The mapped part around a pointer, where the driver says: a newer one in a query of its own, which needs no context,

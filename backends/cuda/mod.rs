@@ -6,18 +6,21 @@ mod classify;
 mod load;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 
 use self::attributes::Attributes;
-use super::gpu::driver::{self, Context, Driver, call};
+use super::gpu::devices::{self, Known};
+use super::gpu::driver::{self, Before, Context, Driver, call};
+use super::gpu::functions::Table;
 use super::gpu::library::Library;
-use super::gpu::table::{Table, table};
-use super::gpu::{Device, Gpu, KeepAlive, Limits};
+use super::gpu::stream::run_host_work;
+use super::gpu::table::table;
+use super::gpu::{Device, Gpu, KeepAlive};
 use super::kernels;
 use crate::backend::{DeviceInfo, Vendor};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pointer::PointerInfo;
 
 /// The backend of NVIDIA's GPUs.
@@ -45,8 +48,12 @@ table! {
     context_current = "cuCtxGetCurrent"(*mut Handle);
     context_device = "cuCtxGetDevice"(*mut c_int);
     pointer_attributes = "cuPointerGetAttributes"(c_uint, *mut c_uint, *mut *mut c_void, u64);
+    copy = "cuMemcpyAsync"(u64, u64, usize, Handle);
+    launch_host = "cuLaunchHostFunc"(Handle, unsafe extern "C" fn(*mut c_void), *mut c_void);
+    enable_peer_access = "cuCtxEnablePeerAccess"(Handle, c_uint);
     }
     optional {
+        error_name = "cuGetErrorName"(u32, *mut *const c_char);
         stream_context = "cuStreamGetCtx"(Handle, *mut Handle);
     }
 }
@@ -59,9 +66,7 @@ pub struct CudaDriver {
     own: OwnTable,
     version: u32,
     attributes: Attributes,
-    reaches_pageable: OnceLock<bool>,
-    devices: OnceLock<Vec<DeviceInfo>>,
-    primaries: Mutex<Vec<Option<Arc<Device>>>>,
+    known: Known,
     /// Devices in contexts that somebody else owns.
     others: Mutex<Vec<Weak<Device>>>,
 }
@@ -71,65 +76,8 @@ impl CudaDriver {
         &self.own
     }
 
-    fn count(&self) -> Result<c_int> {
-        let mut count = 0;
-        // SAFETY: the driver writes one number.
-        unsafe { call!(self, own(), device_count(&raw mut count)) }?;
-        Ok(count)
-    }
-
-    fn described(&self) -> Result<&[DeviceInfo]> {
-        if let Some(devices) = self.devices.get() {
-            return Ok(devices);
-        }
-        let devices = (0..self.count()?).map(|ordinal| self.describe(ordinal)).collect::<Result<Vec<_>>>()?;
-        Ok(self.devices.get_or_init(|| devices))
-    }
-
-    /// Whether there is a device that reaches pageable memory.
-    #[inline]
-    fn reaches_pageable_memory(&self) -> bool {
-        *self.reaches_pageable.get_or_init(|| {
-            let reaches =
-                |devices: &[DeviceInfo]| devices.iter().any(|device| device.reaches_pageable_memory);
-            self.described().is_ok_and(reaches)
-        })
-    }
-
-    fn describe(&self, ordinal: c_int) -> Result<DeviceInfo> {
-        let device = self.device(ordinal)?;
-        let mut name = [0u8; 256];
-        // SAFETY: the driver writes as many bytes at most, the last of them a zero.
-        unsafe { call!(self, own(), device_name(name.as_mut_ptr().cast(), name.len() as c_int, device)) }?;
-        let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-        let mut total = 0;
-        // SAFETY: the driver writes one number.
-        unsafe { call!(self, own(), device_memory(&raw mut total, device)) }?;
-        let (major, minor) = self.capability(device)?;
-        let pci =
-            |attribute| self.attribute(device, attribute).ok().and_then(|value| u32::try_from(value).ok());
-        let pci_address = pci(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)
-            .zip(pci(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID))
-            .zip(pci(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID))
-            .map(|((domain, bus), device)| (domain, bus, device));
-        let has = |attribute| self.attribute(device, attribute).unwrap_or(0) != 0;
-        let pageable = Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS;
-        let page_tables = Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES;
-        let limits = self.limits(device)?;
-        Ok(DeviceInfo {
-            ordinal: ordinal.unsigned_abs(),
-            name: String::from_utf8_lossy(name.get(..end).unwrap_or_default()).into_owned(),
-            architecture: format!("sm_{major}{minor}"),
-            total_bytes: Some(total as u64),
-            reaches_pageable_memory: has(pageable),
-            shares_page_tables: has(page_tables),
-            multiprocessors: Some(limits.multiprocessors),
-            block_threads: Some(limits.block_threads),
-            pci_address,
-        })
-    }
-
-    fn device(&self, ordinal: c_int) -> Result<c_int> {
+    fn device(&self, ordinal: u32) -> Result<c_int> {
+        let ordinal = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
         let mut device = 0;
         // SAFETY: the driver writes one number.
         unsafe { call!(self, own(), device_get(&raw mut device, ordinal)) }?;
@@ -148,44 +96,6 @@ impl CudaDriver {
             self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
             self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         ))
-    }
-
-    fn limits(&self, device: c_int) -> Result<Limits> {
-        let at_least_one = |value: c_int| u32::try_from(value).unwrap_or(1).max(1);
-        let threads = self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
-        let multiprocessors = self.attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        Ok(Limits { block_threads: at_least_one(threads), multiprocessors: at_least_one(multiprocessors) })
-    }
-
-    fn info(&self, ordinal: u32) -> Result<DeviceInfo> {
-        let devices = self.described()?;
-        devices.get(ordinal as usize).cloned().ok_or_else(|| Error::Unavailable {
-            vendor: Vendor::Cuda,
-            detail: format!("there is no ordinal {ordinal}, the driver has {} devices", devices.len()),
-        })
-    }
-
-    /// # Safety
-    ///
-    /// The context is of that device, and lives as long as its owner, or for good without one.
-    unsafe fn make_device(
-        &'static self,
-        ordinal: u32,
-        context: Context,
-        owner: Option<KeepAlive>,
-    ) -> Result<Arc<Device>> {
-        debug_assert!(!context.is_null());
-        let device = self.device(c_int::try_from(ordinal).unwrap_or(c_int::MAX))?;
-        let (info, limits) = (self.info(ordinal)?, self.limits(device)?);
-        // SAFETY: the caller's promise is the same.
-        Ok(Arc::new(unsafe { Device::new(self, info, limits, context, owner) }))
-    }
-
-    /// Undoes a push.
-    fn pop(&self) {
-        let mut popped = std::ptr::null_mut();
-        // SAFETY: the driver writes one handle. It fails where nothing is current, and nothing is to be done then.
-        let _ = unsafe { (self.own.context_pop.call)(&raw mut popped) };
     }
 
     /// The ordinal of the context that is current.
@@ -207,32 +117,57 @@ impl Driver for CudaDriver {
         &self.table
     }
 
-    fn devices(&self) -> Result<Vec<DeviceInfo>> {
-        Ok(self.described()?.to_vec())
+    fn known(&self) -> &Known {
+        &self.known
     }
 
-    fn primary(&'static self, ordinal: u32) -> Result<Arc<Device>> {
-        driver::check_callable(self, "primary")?;
-        self.info(ordinal)?;
-        let at = ordinal as usize;
-        let mut primaries = self.primaries.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Some(device)) = primaries.get(at) {
-            return Ok(Arc::clone(device));
-        }
+    fn count(&self) -> Result<u32> {
+        let mut count = 0;
+        // SAFETY: the driver writes one number.
+        unsafe { call!(self, own(), device_count(&raw mut count)) }?;
+        Ok(u32::try_from(count).unwrap_or(0))
+    }
+
+    fn describe(&self, ordinal: u32) -> Result<DeviceInfo> {
+        let device = self.device(ordinal)?;
+        let mut name = [0u8; 256];
+        // SAFETY: the driver writes as many bytes at most, the last of them a zero.
+        unsafe { call!(self, own(), device_name(name.as_mut_ptr().cast(), name.len() as c_int, device)) }?;
+        let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+        let mut total = 0;
+        // SAFETY: the driver writes one number.
+        unsafe { call!(self, own(), device_memory(&raw mut total, device)) }?;
+        let (major, minor) = self.capability(device)?;
+        let number = |attribute| {
+            self.attribute(device, attribute).map(|value| u32::try_from(value).unwrap_or_default())
+        };
+        let pci_address = number(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)
+            .ok()
+            .zip(number(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID).ok())
+            .zip(number(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID).ok())
+            .map(|((domain, bus), device)| (domain, bus, device));
+        let has = |attribute| self.attribute(device, attribute).unwrap_or(0) != 0;
+        let page_tables = Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES;
+        Ok(DeviceInfo {
+            ordinal,
+            name: String::from_utf8_lossy(name.get(..end).unwrap_or_default()).into_owned(),
+            architecture: format!("sm_{major}{minor}"),
+            total_bytes: Some(total as u64),
+            reaches_pageable_memory: has(Attribute::CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS),
+            shares_page_tables: has(page_tables),
+            multiprocessors: Some(number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?),
+            block_threads: Some(number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?),
+            pci_address,
+        })
+    }
+
+    fn primary_context(&self, ordinal: u32) -> Result<Context> {
+        let device = self.device(ordinal)?;
         let mut context = std::ptr::null_mut();
-        let handle = self.device(c_int::try_from(ordinal).unwrap_or(c_int::MAX))?;
         // Never released: what is allocated in it may be in use until the process ends.
         // SAFETY: the driver writes one handle.
-        unsafe { call!(self, own(), primary_retain(&raw mut context, handle)) }?;
-        // SAFETY: the context is the device's, and was just retained for good.
-        let device = unsafe { self.make_device(ordinal, context, None) }?;
-        if primaries.len() <= at {
-            primaries.resize(at + 1, None);
-        }
-        if let Some(place) = primaries.get_mut(at) {
-            *place = Some(Arc::clone(&device));
-        }
-        Ok(device)
+        unsafe { call!(self, own(), primary_retain(&raw mut context, device)) }?;
+        Ok(context)
     }
 
     unsafe fn device_of_stream(&'static self, stream: *mut c_void, owner: &KeepAlive) -> Result<Arc<Device>> {
@@ -256,33 +191,65 @@ impl Driver for CudaDriver {
     }
 
     #[inline]
-    unsafe fn enter(&self, context: Context) -> Result<bool> {
+    unsafe fn enter(&self, context: Context) -> Result<Option<Before>> {
         debug_assert!(!context.is_null());
         let mut current = std::ptr::null_mut();
         // SAFETY: the driver writes one handle, null for none.
         unsafe { call!(self, own(), context_current(&raw mut current)) }?;
         if current == context {
-            return Ok(false);
+            return Ok(None);
         }
         // SAFETY: the context is alive by the caller.
-        unsafe { self.push(context) }?;
-        Ok(true)
+        unsafe { self.push(context) }.map(Some)
     }
 
-    unsafe fn push(&self, context: Context) -> Result<()> {
+    unsafe fn push(&self, context: Context) -> Result<Before> {
         debug_assert!(!context.is_null());
         // SAFETY: the context is alive by the caller.
-        unsafe { call!(self, own(), context_push(context)) }
+        unsafe { call!(self, own(), context_push(context)) }?;
+        // The driver knows itself what is below, and keeps no error of a call.
+        Ok(Before { context: std::ptr::null_mut(), is_clean: false })
     }
 
-    fn leave(&self) {
-        self.pop();
+    fn leave(&self, _before: Before) {
+        let mut popped = std::ptr::null_mut();
+        // SAFETY: the driver writes one handle. It fails where nothing is current, and nothing is to be done then.
+        let _ = unsafe { (self.own.context_pop.call)(&raw mut popped) };
     }
 
     #[inline]
     unsafe fn classify(&self, pointer: *const u8) -> Result<PointerInfo> {
         // SAFETY: the caller's promise is the same.
         unsafe { self.classify_pointer(pointer) }
+    }
+
+    fn coherent_flags(&self) -> c_uint {
+        // The pages may be used in every context, and have an address for the device.
+        const PORTABLE: c_uint = 1;
+        const MAPPED: c_uint = 2;
+        PORTABLE | MAPPED
+    }
+
+    unsafe fn copy(&self, to: u64, from: u64, bytes: usize, stream: *mut c_void) -> Result<()> {
+        debug_assert!(to != 0 && from != 0);
+        // SAFETY: the caller's promise is the same.
+        unsafe { call!(self, own(), copy(to, from, bytes, stream)) }
+    }
+
+    unsafe fn queue_host_work(&self, stream: *mut c_void, work: *mut c_void) -> Result<()> {
+        debug_assert!(!work.is_null());
+        // SAFETY: the stream is alive by the caller; the driver calls the function once.
+        unsafe { call!(self, own(), launch_host(stream, run_host_work, work)) }
+    }
+
+    unsafe fn enable_peer_access(&self, peer: &Device) -> Result<()> {
+        debug_assert!(!peer.context().is_null());
+        // SAFETY: a device's context is alive as long as the device.
+        unsafe { call!(self, own(), enable_peer_access(peer.context(), 0)) }
+    }
+
+    fn status_name(&self, code: u32) -> &'static str {
+        status_name(&self.own, code)
     }
 
     fn kernel_images(&self, device: &DeviceInfo) -> Vec<&'static [u8]> {
@@ -295,6 +262,16 @@ impl Driver for CudaDriver {
         images.sort_by_key(|(target, _)| std::cmp::Reverse(*target));
         images.into_iter().map(|(_, image)| *image).chain([kernels::CUDA_PTX]).collect()
     }
+}
+
+/// The driver's own name for a status; empty where it has none.
+fn status_name(own: &OwnTable, code: u32) -> &'static str {
+    let Some(function) = own.error_name else { return "" };
+    let mut name = std::ptr::null();
+    // SAFETY: the driver writes one pointer.
+    let outcome = unsafe { (function.call)(code, &raw mut name) };
+    // SAFETY: it is null, or to a string of the driver's own.
+    if outcome == 0 { unsafe { driver::static_text(name) } } else { "" }
 }
 
 impl CudaDriver {
@@ -310,13 +287,13 @@ impl CudaDriver {
     ) -> Result<Arc<Device>> {
         debug_assert!(!context.is_null());
         // SAFETY: the context is alive by the caller.
-        let entered = unsafe { self.enter(context) }?;
+        let before = unsafe { self.enter(context) }?;
         let ordinal = self.current_ordinal();
-        if entered {
-            self.leave();
+        if let Some(before) = before {
+            self.leave(before);
         }
         let ordinal = ordinal?;
-        let primary = self.primary(ordinal)?;
+        let primary = devices::primary(self, ordinal)?;
         if primary.context() == context {
             return Ok(primary);
         }
@@ -327,8 +304,9 @@ impl CudaDriver {
         if let Some(device) = known {
             return Ok(device);
         }
+        let info = devices::info(self, ordinal)?.clone();
         // SAFETY: the context is of that device; the caller vouches for its owner.
-        let device = unsafe { self.make_device(ordinal, context, Some(Arc::clone(owner))) }?;
+        let device = Arc::new(unsafe { Device::new(self, info, context, Some(Arc::clone(owner))) });
         others.push(Arc::downgrade(&device));
         Ok(device)
     }

@@ -20,9 +20,6 @@ pub(crate) struct Allocation {
     placement: Placement,
 }
 
-/// The pages may be used in every context, and have an address for the device.
-const PORTABLE_AND_MAPPED: u32 = 1 | 2;
-
 pub(super) fn allocate(device: &Arc<Device>, placement: Placement, bytes: usize) -> Result<Block> {
     let operation = device.driver.table().mem_alloc.name;
     let rounded = bytes.checked_next_multiple_of(ALIGNMENT).filter(|&bytes| bytes <= isize::MAX as usize);
@@ -33,7 +30,8 @@ pub(super) fn allocate(device: &Arc<Device>, placement: Placement, bytes: usize)
     let address = if placement == Placement::HostCoherent {
         let mut pages: *mut c_void = std::ptr::null_mut();
         // SAFETY: the driver writes one pointer.
-        let code = unsafe { (table.host_alloc.call)(&raw mut pages, rounded, PORTABLE_AND_MAPPED) };
+        let code =
+            unsafe { (table.host_alloc.call)(&raw mut pages, rounded, device.driver.coherent_flags()) };
         checked(device, table.host_alloc.name, code, bytes)?;
         check_one_address(device, pages).inspect_err(|_| {
             // SAFETY: the pages were just made, and nobody knows them.
@@ -56,10 +54,7 @@ pub(super) fn allocate(device: &Arc<Device>, placement: Placement, bytes: usize)
 /// An error where the device knows host pages by another address than the host does: with unified addresses, which every
 /// 64-bit system has, none does.
 fn check_one_address(device: &Device, pages: *mut c_void) -> Result<()> {
-    let mut address = 0;
-    // SAFETY: the pages were made with an address for the device; the driver writes it.
-    unsafe { call!(device.driver, host_device_pointer(&raw mut address, pages, 0)) }?;
-    if address == pages.addr() as u64 {
+    if device.address_of(pages.cast())? == pages.addr() as u64 {
         return Ok(());
     }
     Err(Error::Option { option: "placement", reason: "the device has an address of its own for host pages" })

@@ -231,7 +231,7 @@ pub(super) unsafe fn transfer(stream: &GpuStream, _queueing: &Queueing<'_>, rang
     let (destination, source) = (range.destination.addr() as u64, range.source.addr() as u64);
     let _current = stream.device().enter("transfer")?;
     // SAFETY: both ends are live by the caller. The driver finds out itself what they are.
-    unsafe { call!(stream.driver(), copy(destination, source, range.bytes, stream.raw())) }
+    unsafe { stream.driver().copy(destination, source, range.bytes, stream.raw()) }
 }
 
 /// # Safety

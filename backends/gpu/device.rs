@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::driver::{Context, Driver, OutsideCaptures, call, check_callable};
+use super::driver::{Before, Context, Driver, OutsideCaptures, call, check_callable, status};
 use super::kernel::{Kernel, Module};
 use super::stream::Capturer;
 use crate::backend::DeviceInfo;
@@ -58,11 +58,15 @@ impl Device {
     pub(crate) unsafe fn new(
         driver: &'static dyn Driver,
         info: DeviceInfo,
-        limits: Limits,
         context: Context,
         owner: Option<KeepAlive>,
     ) -> Self {
         debug_assert!(!context.is_null());
+        let at_least_one = |value: Option<u32>| value.unwrap_or(1).max(1);
+        let limits = Limits {
+            block_threads: at_least_one(info.block_threads),
+            multiprocessors: at_least_one(info.multiprocessors),
+        };
         Self {
             driver,
             info,
@@ -87,16 +91,16 @@ impl Device {
     pub(crate) fn enter(&self, operation: &'static str) -> Result<Entered<'_>> {
         check_callable(self.driver, operation)?;
         // SAFETY: the context lives as long as the device.
-        let entered = unsafe { self.driver.enter(self.context) }?;
-        Ok(Entered { driver: self.driver, entered, _thread: PhantomData })
+        let before = unsafe { self.driver.enter(self.context) }?;
+        Ok(Entered { driver: self.driver, before, _thread: PhantomData })
     }
 
     /// As [`enter`](Self::enter), for other code than this crate's: whatever it makes current is undone as well.
     pub(crate) fn enter_for_others(&self, operation: &'static str) -> Result<Entered<'_>> {
         check_callable(self.driver, operation)?;
         // SAFETY: the context lives as long as the device.
-        unsafe { self.driver.push(self.context) }?;
-        Ok(Entered { driver: self.driver, entered: true, _thread: PhantomData })
+        let before = unsafe { self.driver.push(self.context) }?;
+        Ok(Entered { driver: self.driver, before: Some(before), _thread: PhantomData })
     }
 
     /// Who captures the stream of that handle: one answer for all that use it.
@@ -112,14 +116,18 @@ impl Device {
         capturer
     }
 
+    /// The address by which the device knows pinned host pages. The device is current.
+    pub(super) fn address_of(&self, pages: *const u8) -> Result<u64> {
+        let mut address = 0;
+        // SAFETY: the driver writes one address, where it knows the pages.
+        unsafe { call!(self.driver, host_device_pointer(&raw mut address, pages.cast_mut().cast(), 0)) }?;
+        Ok(address)
+    }
+
     /// Whether the device knows pinned host pages by the host's own address.
     pub(crate) fn shares_address(&self, pages: *const u8) -> Result<bool> {
         let _current = self.enter("shares_address")?;
-        let mut address = 0;
-        let function = self.driver.table().host_device_pointer;
-        // SAFETY: the driver writes one address, where it knows the pages.
-        let code = unsafe { (function.call)(&raw mut address, pages.cast_mut().cast(), 0) };
-        Ok(code == 0 && address == pages.addr() as u64)
+        Ok(self.address_of(pages).is_ok_and(|address| address == pages.addr() as u64))
     }
 
     /// Bytes free and in all.
@@ -136,7 +144,7 @@ impl Device {
         if let Some(kernels) = self.kernels.get() {
             return Ok(kernels);
         }
-        let module = self.load_first(&self.driver.kernel_images(&self.info))?;
+        let module = self.load_first()?;
         let kernel = |name| module.kernel(self, name);
         let loaded = Kernels {
             copy: kernel(kernels::COPY)?,
@@ -147,19 +155,26 @@ impl Device {
         Ok(self.kernels.get_or_init(|| loaded))
     }
 
-    /// The first image that the driver takes: an older one refuses machine code that a newer assembler made, and
-    /// compiles the text. The error is that of the last.
-    fn load_first(&self, images: &[&[u8]]) -> Result<Module> {
+    /// The first image that the driver takes: an older one refuses machine code that a newer compiler made. The error is
+    /// that of the last.
+    fn load_first(&self) -> Result<Module> {
         let vendor = self.driver.vendor();
-        let mut outcome = Err(Error::Unavailable { vendor, detail: "no kernel image for the device".into() });
-        for image in images {
+        let mut outcome = Err(Error::Unavailable {
+            vendor,
+            detail: format!("there is no kernel image for {}", self.info.architecture),
+        });
+        for image in self.driver.kernel_images(&self.info) {
             // SAFETY: the images are whole: they were held against their manifest when the crate was built.
             outcome = unsafe { Module::load(self, image) };
             if outcome.is_ok() {
-                break;
+                return outcome;
             }
         }
-        outcome
+        match self.driver.compile_kernels(&self.info) {
+            // SAFETY: the compiler has just made it.
+            Some(compiled) => unsafe { Module::load(self, &compiled?) },
+            None => outcome,
+        }
     }
 
     /// Makes sure that this device's kernels reach the memory of `other`.
@@ -173,8 +188,8 @@ impl Device {
         }
         let (own, peer) = (self.info.ordinal, other.info.ordinal);
         let unreachable = || Error::Unreachable { operation: "reach", from: own, to: peer };
-        if own == peer {
-            // Two contexts of one device are two address spaces, which no peer access joins.
+        if own == peer || self.driver.vendor() != other.driver.vendor() {
+            // Two contexts of one device are two address spaces, which no peer access joins, and no driver knows another's.
             return Err(unreachable());
         }
         let (Ok(device), Ok(peer_device)) = (i32::try_from(own), i32::try_from(peer)) else {
@@ -188,11 +203,12 @@ impl Device {
         if can == 0 {
             return Err(unreachable());
         }
-        let function = self.driver.table().enable_peer_access;
         // SAFETY: both contexts are alive, and this device's is current.
-        match unsafe { (function.call)(other.context, 0) } {
-            0 | super::driver::status::PEER_ACCESS_ALREADY_ENABLED => Ok(()),
-            code => Err(super::driver::error(self.driver, function.name, code)),
+        match unsafe { self.driver.enable_peer_access(other) } {
+            Err(Error::Driver { code, .. }) if code == i64::from(status::PEER_ACCESS_ALREADY_ENABLED) => {
+                Ok(())
+            }
+            outcome => outcome,
         }
     }
 }
@@ -200,7 +216,7 @@ impl Device {
 /// Keeps a device current on this thread.
 pub(crate) struct Entered<'d> {
     driver: &'d dyn Driver,
-    entered: bool,
+    before: Option<Before>,
     /// What is current belongs to a thread.
     _thread: PhantomData<*mut c_void>,
 }
@@ -208,8 +224,8 @@ pub(crate) struct Entered<'d> {
 impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.entered {
-            self.driver.leave();
+        if let Some(before) = self.before.take() {
+            self.driver.leave(before);
         }
     }
 }

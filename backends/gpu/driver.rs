@@ -1,12 +1,14 @@
 //! What a GPU vendor supplies beside its functions, and how their statuses become errors.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_uint, c_void};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::device::{Device, KeepAlive};
+use super::devices::Known;
+use super::functions::Table;
 use super::library::check_not_forked;
-use super::table::{Function, Table};
+use super::table::Function;
 use crate::backend::{DeviceInfo, Vendor};
 use crate::error::{Error, Result};
 use crate::pointer::PointerInfo;
@@ -27,8 +29,18 @@ pub(crate) mod status {
     pub(crate) const CAPTURED_EVENT: u32 = 907;
 }
 
-/// A context of a driver. Null for none.
+/// A device's context as its driver knows it, or what stands for one where a driver has none. Null for none.
 pub(crate) type Context = *mut c_void;
+
+/// What was so on a thread before a driver's device was made current there.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "rocm"), allow(dead_code, reason = "NVIDIA's driver knows both itself"))]
+pub(crate) struct Before {
+    /// What was current.
+    pub(crate) context: Context,
+    /// Whether an error that is left behind is one of this crate's calls.
+    pub(crate) is_clean: bool,
+}
 
 /// One vendor's driver, loaded once and for good.
 pub(crate) trait Driver: Debug + Send + Sync + 'static {
@@ -36,11 +48,17 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
 
     fn table(&self) -> &Table;
 
-    /// The devices, as the driver describes them.
-    fn devices(&self) -> Result<Vec<DeviceInfo>>;
+    /// What it has said of its devices.
+    fn known(&self) -> &Known;
 
-    /// The device of that number, in its primary context, which lives as long as the process from then on.
-    fn primary(&'static self, ordinal: u32) -> Result<Arc<Device>>;
+    /// How many devices there are.
+    fn count(&self) -> Result<u32>;
+
+    /// One device, asked for now.
+    fn describe(&self, ordinal: u32) -> Result<DeviceInfo>;
+
+    /// The device's primary context, which lives as long as the process from then on.
+    fn primary_context(&self, ordinal: u32) -> Result<Context>;
 
     /// The device and the context of a stream that somebody else made.
     ///
@@ -50,22 +68,23 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
     unsafe fn device_of_stream(&'static self, stream: *mut c_void, owner: &KeepAlive) -> Result<Arc<Device>>;
 
     /// Makes `context` current on this thread; answers what is to be given to [`leave`](Self::leave), or none where
-    /// it was current already.
+    /// there is nothing to undo.
     ///
     /// # Safety
     ///
     /// The context is alive.
-    unsafe fn enter(&self, context: Context) -> Result<bool>;
+    unsafe fn enter(&self, context: Context) -> Result<Option<Before>>;
 
-    /// Makes `context` current on this thread, on top of whatever is.
+    /// Makes `context` current on this thread for other code than this crate's: whatever that makes current is undone by
+    /// [`leave`](Self::leave) as well.
     ///
     /// # Safety
     ///
     /// The context is alive.
-    unsafe fn push(&self, context: Context) -> Result<()>;
+    unsafe fn push(&self, context: Context) -> Result<Before>;
 
-    /// Undoes one [`push`](Self::push) of this thread, or one [`enter`](Self::enter) of this thread that answered true.
-    fn leave(&self);
+    /// Undoes one [`push`](Self::push) or [`enter`](Self::enter) of this thread.
+    fn leave(&self, before: Before);
 
     /// What is behind a pointer.
     ///
@@ -74,27 +93,65 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
     /// As [`crate::backend::Backend::classify`].
     unsafe fn classify(&self, pointer: *const u8) -> Result<PointerInfo>;
 
+    /// How host pages are asked for that every device reaches, and sees written at once.
+    fn coherent_flags(&self) -> c_uint;
+
+    /// Queues a copy between any two memories: the driver finds out what they are.
+    ///
+    /// # Safety
+    ///
+    /// Both ends are live until the stream has passed, which is alive, and its device current.
+    unsafe fn copy(&self, to: u64, from: u64, bytes: usize, stream: *mut c_void) -> Result<()>;
+
+    /// Queues [`run_host_work`](super::stream::run_host_work) with `work`. On an error it is not queued.
+    ///
+    /// # Safety
+    ///
+    /// The stream is alive, and its device current; `work` is what the function takes.
+    unsafe fn queue_host_work(&self, stream: *mut c_void, work: *mut c_void) -> Result<()>;
+
+    /// Lets the current device's kernels reach the memory of another.
+    ///
+    /// # Safety
+    ///
+    /// Some device of this driver is current.
+    unsafe fn enable_peer_access(&self, peer: &Device) -> Result<()>;
+
+    /// The driver's own name for a status; empty where it has none.
+    fn status_name(&self, code: u32) -> &'static str;
+
     /// The images of the crate's kernels for a device, the best first.
     fn kernel_images(&self, device: &DeviceInfo) -> Vec<&'static [u8]>;
+
+    /// The crate's kernels, compiled for a device that none of the images serves; none where the driver compiles text
+    /// itself.
+    fn compile_kernels(&self, _device: &DeviceInfo) -> Option<Result<Vec<u8>>> {
+        None
+    }
+
+    /// Whether an image has to stay as long as its module: the driver reads it later.
+    fn reads_images_later(&self) -> bool {
+        false
+    }
 }
 
-/// The driver's own name for a status; empty where it has none.
-pub(crate) fn status_name(table: &Table, code: u32) -> &'static str {
-    let Some(function) = table.error_name else { return "" };
-    let mut name = std::ptr::null();
-    // SAFETY: the driver writes one pointer, to a string of its own that lives as long as its library: for good.
-    let outcome = unsafe { (function.call)(code, &raw mut name) };
-    if outcome != 0 || name.is_null() {
+/// A text of the driver's, which lives as long as its library: for good. Empty where there is none.
+///
+/// # Safety
+///
+/// `text` is null, or a driver's own string.
+pub(crate) unsafe fn static_text(text: *const c_char) -> &'static str {
+    if text.is_null() {
         return "";
     }
-    // SAFETY: as above.
-    unsafe { CStr::from_ptr(name) }.to_str().unwrap_or("")
+    // SAFETY: the caller's promise is the same.
+    unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("")
 }
 
 /// The error for a status.
 #[cold]
 pub(crate) fn error(driver: &(impl Driver + ?Sized), operation: &'static str, code: u32) -> Error {
-    let (vendor, name) = (driver.vendor(), status_name(driver.table(), code));
+    let (vendor, name) = (driver.vendor(), driver.status_name(code));
     match code {
         status::NO_DEVICE | status::INVALID_DEVICE => {
             Error::Unavailable { vendor, detail: format!("{operation}: no such device ({name})") }

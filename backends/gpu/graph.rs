@@ -33,7 +33,9 @@ impl<'s> Capture<'s> {
         self.ended = true;
         let mut graph = std::ptr::null_mut();
         let driver = self.stream.driver();
-        // SAFETY: the driver writes one handle, null where the capture was spoilt. A stream's handle needs no context.
+        // What a driver says of an error is tidied up; a stream's handle needs no context, so this may fail.
+        let _current = self.stream.device().enter("capture").ok();
+        // SAFETY: the driver writes one handle, null where the capture was spoilt.
         let outcome = unsafe { call!(driver, stream_end_capture(self.stream.raw(), &raw mut graph)) };
         let _ = self.stream.capture(None, || Ok(()));
         let captured = Captured { raw: graph, stream: self.stream };
@@ -64,6 +66,7 @@ struct Captured<'s> {
 impl Drop for Captured<'_> {
     fn drop(&mut self) {
         if !self.raw.is_null() {
+            let _current = self.stream.device().enter("capture").ok();
             // SAFETY: the graph is the capture's, and nobody else knows it.
             let _ = unsafe { call!(self.stream.driver(), graph_destroy(self.raw)) };
         }

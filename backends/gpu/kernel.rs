@@ -17,6 +17,8 @@ struct Loaded {
     raw: *mut c_void,
     driver: &'static dyn Driver,
     context: Context,
+    /// What the driver may still read.
+    _image: Option<Box<[u8]>>,
 }
 
 // SAFETY: a module belongs to its context, not to a thread.
@@ -34,12 +36,15 @@ impl Module {
     /// `image` is text that ends with a zero byte, or a whole file of machine code. The device outlives the module.
     pub(crate) unsafe fn load(device: &Device, image: &[u8]) -> Result<Self> {
         debug_assert!(!image.is_empty());
+        let kept: Option<Box<[u8]>> = device.driver.reads_images_later().then(|| image.into());
+        let image = kept.as_deref().unwrap_or(image);
         let _current = device.enter("load")?;
         let _outside = OutsideCaptures::new(device.driver);
         let mut raw = std::ptr::null_mut();
         // SAFETY: the image is whole by the caller; the driver writes one handle.
         unsafe { call!(device.driver, module_load(&raw mut raw, image.as_ptr().cast())) }?;
-        Ok(Self(Arc::new(Loaded { raw, driver: device.driver, context: device.context() })))
+        let (driver, context) = (device.driver, device.context());
+        Ok(Self(Arc::new(Loaded { raw, driver, context, _image: kept })))
     }
 
     /// # Errors
@@ -62,13 +67,13 @@ impl Drop for Loaded {
             return;
         }
         // SAFETY: the device, and with it the context, outlives the module.
-        let Ok(entered) = (unsafe { self.driver.enter(self.context) }) else { return };
+        let Ok(before) = (unsafe { self.driver.enter(self.context) }) else { return };
         let outside = OutsideCaptures::new(self.driver);
         // SAFETY: nothing refers to the module any more; the driver waits for launches that are under way.
         let _ = unsafe { call!(self.driver, module_unload(self.raw)) };
         drop(outside);
-        if entered {
-            self.driver.leave();
+        if let Some(before) = before {
+            self.driver.leave(before);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Finding a driver's library, and its functions in it, without ever linking it.
 
-use std::ffi::CString;
-use std::path::PathBuf;
+use std::ffi::{CString, OsString};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::backend::Vendor;
@@ -14,6 +14,25 @@ pub(crate) struct Names {
     pub(crate) path_variable: &'static str,
     /// File names and paths, in the order in which they are tried.
     pub(crate) candidates: &'static [&'static str],
+    /// Whether a library that the process has loaded before is taken first.
+    pub(crate) prefers_loaded: bool,
+    /// Environment variables that hold the folder of an installation, which is tried last.
+    pub(crate) root_variables: &'static [&'static str],
+    /// Where the library is in such a folder.
+    pub(crate) in_roots: &'static str,
+}
+
+impl Names {
+    /// What is tried, and whether it is an explicit path.
+    fn paths(&self) -> (Vec<PathBuf>, bool) {
+        let value = |name| std::env::var_os(name).filter(|path: &OsString| !path.is_empty());
+        if let Some(path) = value(self.path_variable) {
+            return (vec![PathBuf::from(path)], true);
+        }
+        let roots = self.root_variables.iter().filter_map(|&name| value(name));
+        let in_roots = roots.map(|root| PathBuf::from(root).join(self.in_roots));
+        (self.candidates.iter().map(PathBuf::from).chain(in_roots).collect(), false)
+    }
 }
 
 /// A driver's library. It stays open until the process ends: a driver has threads and handlers of its own.
@@ -33,29 +52,38 @@ impl Library {
     /// [`Error::Unavailable`], with every name that was tried and what came of it.
     pub(crate) fn open(names: &Names) -> Result<Self> {
         let vendor = names.vendor;
-        let explicit = std::env::var_os(names.path_variable).filter(|path| !path.is_empty());
-        let candidates: Vec<PathBuf> = match &explicit {
-            Some(path) => vec![PathBuf::from(path)],
-            None => names.candidates.iter().map(PathBuf::from).collect(),
-        };
+        let (paths, is_explicit) = names.paths();
         let mut tried = Vec::new();
-        for candidate in candidates {
-            // SAFETY: opening a library runs its initialisers. These are the vendor's driver, which any program that
-            // uses the device opens, or the file that the user named for one.
-            match unsafe { libloading::Library::new(&candidate) } {
-                Ok(library) => {
-                    let handle: &'static libloading::Library = Box::leak(Box::new(library));
-                    return Ok(Self { handle, vendor, name: candidate.display().to_string() });
-                }
-                Err(error) => tried.push(format!("{} ({})", candidate.display(), reason(&error))),
+        if names.prefers_loaded && !is_explicit {
+            let found = paths.iter().find_map(|path| Some((already_loaded(path)?, path)));
+            if let Some((library, path)) = found {
+                return Ok(Self::keep(library, vendor, path));
             }
         }
-        let from =
-            if explicit.is_some() { format!(", as {} says", names.path_variable) } else { String::new() };
+        for path in paths {
+            // SAFETY: opening a library runs its initialisers. These are the vendor's driver, which any program that
+            // uses the device opens, or the file that the user named for one.
+            match unsafe { libloading::Library::new(path.as_os_str()) } {
+                Ok(library) => return Ok(Self::keep(library, vendor, &path)),
+                Err(error) => tried.push(format!("{} ({})", path.display(), reason(&error))),
+            }
+        }
+        let from = if is_explicit { format!(", as {} says", names.path_variable) } else { String::new() };
         Err(Error::Unavailable {
             vendor,
             detail: format!("no driver library{from}: tried {}", tried.join(", ")),
         })
+    }
+
+    fn keep(library: libloading::Library, vendor: Vendor, path: &Path) -> Self {
+        Self { handle: Box::leak(Box::new(library)), vendor, name: path.display().to_string() }
+    }
+
+    /// This vendor's own of a function's names: NVIDIA's comes first. A function of one vendor alone has one name.
+    pub(crate) fn own_name(&self, names: &[&'static str]) -> &'static str {
+        let (first, last) = (names.first(), names.last());
+        let name = if self.vendor == Vendor::Cuda { first } else { last };
+        name.copied().unwrap_or_default()
     }
 
     /// The function of that name, if the library has it.
@@ -73,6 +101,26 @@ impl Library {
     pub(crate) fn lacks(&self, name: &'static str) -> Error {
         let (vendor, library) = (self.vendor, &self.name);
         Error::Unavailable { vendor, detail: format!("the driver {library} is too old: it lacks {name}") }
+    }
+}
+
+/// A library that the process has, by its file's or its own name.
+fn already_loaded(path: &Path) -> Option<libloading::Library> {
+    #[cfg(target_os = "linux")]
+    {
+        use libloading::os::unix::{Library, RTLD_NOW};
+        // SAFETY: nothing is loaded, so that no initialiser runs.
+        let library = unsafe { Library::open(Some(path.as_os_str()), RTLD_NOW | libc::RTLD_NOLOAD) };
+        library.ok().map(Into::into)
+    }
+    #[cfg(windows)]
+    {
+        libloading::os::windows::Library::open_already_loaded(path.as_os_str()).ok().map(Into::into)
+    }
+    #[cfg(not(any(target_os = "linux", windows)))]
+    {
+        let _ = path;
+        None
     }
 }
 

@@ -1,12 +1,15 @@
 mod blocks;
 mod copies;
 mod device;
+pub(crate) mod devices;
 pub(crate) mod driver;
 mod event;
+pub(crate) mod found;
+pub(crate) mod functions;
 mod graph;
 mod kernel;
 pub(crate) mod library;
-mod stream;
+pub(crate) mod stream;
 pub(crate) mod table;
 mod watcher;
 
@@ -16,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use self::blocks::Allocation;
-pub(crate) use self::device::{Device, KeepAlive, Limits};
+pub(crate) use self::device::{Device, KeepAlive};
 use self::driver::Driver;
 pub(crate) use self::event::GpuEvent;
 pub(crate) use self::graph::{Capture, Graph};
@@ -88,7 +91,7 @@ impl<D: Driver> Backend for Gpu<D> {
 
     fn devices(&self) -> Result<Vec<DeviceInfo>> {
         driver::check_callable(self.0, "devices")?;
-        self.0.devices()
+        Ok(devices::described(self.0)?.to_vec())
     }
 
     #[inline]
@@ -119,7 +122,7 @@ impl<D: Driver> Backend for Gpu<D> {
                 let _queueing = stream.queue_outside_captures("allocate")?;
                 blocks::allocate(stream.device(), placement, bytes)
             }
-            None => blocks::allocate(&self.0.primary(ordinal)?, placement, bytes),
+            None => blocks::allocate(&devices::primary(self.0, ordinal)?, placement, bytes),
         }
     }
 
@@ -132,7 +135,7 @@ impl<D: Driver> Backend for Gpu<D> {
     }
 
     fn create_stream(&self, ordinal: u32) -> Result<Stream> {
-        Ok(Stream(StreamKind::Gpu(GpuStream::create(self.0.primary(ordinal)?)?)))
+        Ok(Stream(StreamKind::Gpu(GpuStream::create(devices::primary(self.0, ordinal)?)?)))
     }
 
     unsafe fn adopt_stream(

@@ -55,7 +55,12 @@ pub(crate) fn is_in_host_work() -> bool {
 }
 
 /// Runs boxed work that was handed to the driver.
-unsafe extern "C" fn run_host_work(work: *mut c_void) {
+///
+/// # Safety
+///
+/// `work` is a box of [`HostWork`] that was leaked for this one call.
+pub(crate) unsafe extern "C" fn run_host_work(work: *mut c_void) {
+    debug_assert!(!work.is_null());
     // SAFETY: `enqueue` leaked this box for this one call.
     let work = unsafe { Box::from_raw(work.cast::<HostWork>()) };
     let _ = IN_HOST_WORK.try_with(|flag| flag.set(true));
@@ -229,9 +234,10 @@ impl GpuStream {
         };
         let boxed = Box::into_raw(Box::new(work));
         // SAFETY: the stream is alive; the driver calls the function once, with the box.
-        let queued = self.device.enter("enqueue").and_then(|_current| unsafe {
-            call!(self.driver(), launch_host(self.raw, run_host_work, boxed.cast()))
-        });
+        let queued = self
+            .device
+            .enter("enqueue")
+            .and_then(|_current| unsafe { self.driver().queue_host_work(self.raw, boxed.cast()) });
         if let Err(error) = queued {
             // SAFETY: the driver refused the work, so nobody else has the box.
             let work = unsafe { Box::from_raw(boxed) };

@@ -22,20 +22,20 @@ use crate::pointer::PointerInfo;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Host;
 
-#[cfg_attr(not(feature = "cuda"), allow(unused_variables, reason = "there is no other vendor to refuse"))]
+#[cfg_attr(not(gpu), allow(unused_variables, reason = "there is no other vendor to refuse"))]
 fn host_stream<'s>(operation: &'static str, stream: &'s Stream) -> Result<&'s HostStream> {
     match &stream.0 {
         StreamKind::Host(stream) => Ok(stream),
-        #[cfg(feature = "cuda")]
+        #[cfg(gpu)]
         StreamKind::Gpu(_) => Err(wrong_vendor(operation, "stream", Vendor::Host)),
     }
 }
 
-#[cfg_attr(not(feature = "cuda"), allow(unused_variables, reason = "there is no other vendor to refuse"))]
+#[cfg_attr(not(gpu), allow(unused_variables, reason = "there is no other vendor to refuse"))]
 fn host_event<'e>(operation: &'static str, event: &'e Event) -> Result<&'e HostEvent> {
     match &event.0 {
         EventKind::Host(event) => Ok(event),
-        #[cfg(feature = "cuda")]
+        #[cfg(gpu)]
         EventKind::Gpu(_) => Err(wrong_vendor(operation, "event", Vendor::Host)),
     }
 }
@@ -116,7 +116,7 @@ impl Backend for Host {
         match block.origin {
             // The mapping ends with its owner.
             Origin::Pages(pages) => drop(pages),
-            #[cfg(feature = "cuda")]
+            #[cfg(gpu)]
             Origin::Gpu(_) => return Err(Refused::new(wrong_vendor("free", "block", Vendor::Host), block)),
         }
         Ok(())

@@ -7,9 +7,22 @@
 #[repr(C, align(16))]
 struct Aligned<T>(T);
 
+// With the feature `cuda`:
 // CUDA_PTX: text with a zero byte behind it, for any device from Volta on.
 // CUDA_CUBINS: machine code by compute capability, major * 10 + minor. Each is aligned to 16 bytes.
+// With the feature `rocm`:
+// ROCM_CODE_OBJECTS: machine code by target, sorted by its name. A target that ends in `-generic` is a family, for those of
+// its devices that are not named themselves. Each is aligned to 16 bytes.
 include!(concat!(env!("OUT_DIR"), "/kernel_images.rs"));
+
+/// The source for compilers at run time, as one text that includes no file. They take a C string: it ends with a zero byte.
+#[cfg(feature = "rocm")]
+pub(crate) const SOURCE: &str = concat!(
+    include_str!("../../include/device_arena.h"),
+    include_str!("prelude.h"),
+    include_str!("arena.cu"),
+    "\0"
+);
 
 /// Copies the ranges of a list in memory: its address, its length, and the tiles of all.
 pub(crate) const COPY: &str = "device_arena_copy";
@@ -161,6 +174,7 @@ mod tests {
         assert_eq!(copy_tiles(17, 1 << 40, TILE), 2);
     }
 
+    #[cfg(feature = "cuda")]
     #[test]
     fn images_are_aligned_and_end_as_a_driver_needs_it() {
         assert_eq!(CUDA_PTX.last(), Some(&0));
@@ -169,6 +183,56 @@ mod tests {
         for (target, image) in CUDA_CUBINS {
             assert!(image.starts_with(b"\x7fELF"), "{target}");
             assert_eq!(image.as_ptr().addr() % 16, 0, "{target}");
+        }
+    }
+
+    #[cfg(feature = "rocm")]
+    #[test]
+    fn code_objects_are_there_for_every_target_aligned_and_sorted() {
+        let targets: Vec<_> = ROCM_CODE_OBJECTS.iter().map(|(target, _)| *target).collect();
+        let expected = [
+            "gfx10-1-generic",
+            "gfx10-3-generic",
+            "gfx1010",
+            "gfx1030",
+            "gfx11-generic",
+            "gfx1100",
+            "gfx1101",
+            "gfx1151",
+            "gfx12-generic",
+            "gfx1200",
+            "gfx1201",
+            "gfx9-4-generic",
+            "gfx9-generic",
+            "gfx900",
+            "gfx906",
+            "gfx908",
+            "gfx90a",
+            "gfx942",
+            "gfx950",
+        ];
+        assert!(expected.is_sorted());
+        assert_eq!(targets, expected);
+        for (target, image) in ROCM_CODE_OBJECTS {
+            assert!(image.starts_with(b"\x7fELF"), "{target}");
+            assert_eq!(image.as_ptr().addr() % 16, 0, "{target}");
+            // The target that the image is for stands in its metadata.
+            let name = format!("amdgcn-amd-amdhsa--{target}");
+            assert!(image.windows(name.len()).any(|bytes| bytes == name.as_bytes()), "{target}");
+        }
+    }
+
+    #[cfg(feature = "rocm")]
+    #[test]
+    fn the_source_is_one_text_with_every_kernel_and_ends_as_a_compiler_needs_it() {
+        assert_eq!(SOURCE.find('\0'), Some(SOURCE.len() - 1));
+        for kernel in [COPY, COPY_FEW, REWIND] {
+            assert!(SOURCE.contains(&format!("    {kernel}(")), "{kernel}");
+        }
+        // What is included would be there already.
+        for guard in ["DEVICE_ARENA_H", "DEVICE_ARENA_PRELUDE"] {
+            let defined = SOURCE.find(&format!("#define {guard}\n")).unwrap();
+            assert!(SOURCE.find("#include \"").unwrap() > defined, "{guard}");
         }
     }
 }

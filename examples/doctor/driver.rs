@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 
+use device_arena::backend::Vendor;
 use device_arena::{Executor, MemoryKind, Result};
 use libloading::Library;
 
@@ -11,19 +12,20 @@ use crate::pointers::sample;
 const BYTES: usize = 1 << 20;
 
 /// Asks about memory of every kind that the driver gives on that device.
-pub fn report(executor: &Executor, library: &str, ordinal: u32) -> Result<()> {
+pub fn report(of: &str, executor: &Executor, library: &str) -> Result<()> {
     // SAFETY: it is loaded already, and runs nothing now.
     let library = match unsafe { Library::new(library) } {
         Ok(library) => library,
         Err(error) => {
-            line(format_args!("pointer.cuda.{ordinal}.driver"), format_args!("failed: {error}"));
+            line(format_args!("{of}.driver"), format_args!("failed: {error}"));
             return Ok(());
         }
     };
     let stream = executor.stream()?;
     let cases = [Driver::pinned, Driver::registered, Driver::managed, Driver::reserved, Driver::mapped];
     executor.with_current(|| {
-        let driver = Driver { library, ordinal };
+        let (vendor, ordinal) = (executor.vendor(), executor.ordinal());
+        let driver = Driver { of, library, vendor, ordinal };
         for case in cases {
             let outcome = case(&driver);
             driver.note(outcome);
@@ -32,7 +34,7 @@ pub fn report(executor: &Executor, library: &str, ordinal: u32) -> Result<()> {
     })
 }
 
-/// `CUmemAllocationProp` of the driver's header.
+/// `CUmemAllocationProp` of the driver's header. AMD's has fewer flags, and is as large.
 #[repr(C)]
 struct Properties {
     kind: u32,
@@ -69,18 +71,21 @@ struct Failed {
 
 type Outcome<T = ()> = std::result::Result<T, Failed>;
 
-struct Driver {
+struct Driver<'d> {
+    of: &'d str,
     library: Library,
+    vendor: Vendor,
     ordinal: u32,
 }
 
-/// Calls a function by its name. The types are the declaration's, by the driver's header.
+/// Calls a function by what NVIDIA and AMD call it. The types are the declarations', by the vendors' headers.
 macro_rules! call {
-    ($driver:expr, $function:literal, ($($type:ty),*), ($($value:expr),*)) => {{
+    ($driver:expr, $nvidia:literal | $amd:literal, ($($type:ty),*), ($($value:expr),*)) => {{
         type Function = unsafe extern "C" fn($($type),*) -> u32;
-        let failed = |code| Failed { function: $function, code };
+        let function = if $driver.vendor == Vendor::Cuda { $nvidia } else { $amd };
+        let failed = |code| Failed { function, code };
         // SAFETY: the type is that of the driver's declaration.
-        match unsafe { $driver.library.get::<Function>($function.as_bytes()) } {
+        match unsafe { $driver.library.get::<Function>(function.as_bytes()) } {
             // SAFETY: handles and addresses are the driver's own, and what it writes to is live.
             Ok(function) => match unsafe { function($($value),*) } {
                 0 => Ok(()),
@@ -91,30 +96,40 @@ macro_rules! call {
     }};
 }
 
-impl Driver {
+impl Driver<'_> {
     fn note(&self, outcome: Outcome) {
         let Err(Failed { function, code }) = outcome else { return };
         let code = code.map_or("the driver has no such function".into(), |code| format!("code {code}"));
-        line(format_args!("pointer.cuda.{}.{function}", self.ordinal), format_args!("failed: {code}"));
+        line(format_args!("{}.{function}", self.of), format_args!("failed: {code}"));
     }
 
     fn sample(&self, kind: &str, address: usize, expected: MemoryKind) {
-        sample(&format!("pointer.cuda.{}.{kind}", self.ordinal), address as *const u8, Some(expected));
+        sample(&format!("{}.{kind}", self.of), address as *const u8, Some(expected));
     }
 
     fn pinned(&self) -> Outcome {
         let mut pointer = std::ptr::null_mut::<c_void>();
-        call!(self, "cuMemHostAlloc", (*mut *mut c_void, usize, u32), (&raw mut pointer, BYTES, 0))?;
+        call!(
+            self,
+            "cuMemHostAlloc" | "hipHostMalloc",
+            (*mut *mut c_void, usize, u32),
+            (&raw mut pointer, BYTES, 0)
+        )?;
         self.sample("pinned", pointer.addr(), MemoryKind::PinnedHost);
-        call!(self, "cuMemFreeHost", (*mut c_void), (pointer))
+        call!(self, "cuMemFreeHost" | "hipHostFree", (*mut c_void), (pointer))
     }
 
     fn registered(&self) -> Outcome {
         let mut pages = vec![0u8; BYTES];
         let pointer = pages.as_mut_ptr().cast::<c_void>();
-        call!(self, "cuMemHostRegister_v2", (*mut c_void, usize, u32), (pointer, BYTES, 0))?;
+        call!(
+            self,
+            "cuMemHostRegister_v2" | "hipHostRegister",
+            (*mut c_void, usize, u32),
+            (pointer, BYTES, 0)
+        )?;
         self.sample("registered", pointer.addr(), MemoryKind::PinnedHost);
-        call!(self, "cuMemHostUnregister", (*mut c_void), (pointer))?;
+        call!(self, "cuMemHostUnregister" | "hipHostUnregister", (*mut c_void), (pointer))?;
         self.sample("registered.no.more", pointer.addr(), MemoryKind::Unregistered);
         Ok(())
     }
@@ -122,23 +137,38 @@ impl Driver {
     fn managed(&self) -> Outcome {
         const GLOBAL: u32 = 1;
         let mut address = 0;
-        call!(self, "cuMemAllocManaged", (*mut u64, usize, u32), (&raw mut address, BYTES, GLOBAL))?;
+        call!(
+            self,
+            "cuMemAllocManaged" | "hipMallocManaged",
+            (*mut u64, usize, u32),
+            (&raw mut address, BYTES, GLOBAL)
+        )?;
         self.sample("managed", address as usize, MemoryKind::Managed { ordinal: Some(self.ordinal) });
-        call!(self, "cuMemFree_v2", (u64), (address))
+        call!(self, "cuMemFree_v2" | "hipFree", (u64), (address))
     }
 
     fn pooled(&self, stream: *mut c_void) -> Outcome {
         let mut address = 0;
-        call!(self, "cuMemAllocAsync", (*mut u64, usize, *mut c_void), (&raw mut address, BYTES, stream))?;
+        call!(
+            self,
+            "cuMemAllocAsync" | "hipMallocAsync",
+            (*mut u64, usize, *mut c_void),
+            (&raw mut address, BYTES, stream)
+        )?;
         self.sample("pool", address as usize, MemoryKind::Device { ordinal: self.ordinal });
-        call!(self, "cuMemFreeAsync", (u64, *mut c_void), (address, stream))?;
-        call!(self, "cuStreamSynchronize", (*mut c_void), (stream))
+        call!(self, "cuMemFreeAsync" | "hipFreeAsync", (u64, *mut c_void), (address, stream))?;
+        call!(self, "cuStreamSynchronize" | "hipStreamSynchronize", (*mut c_void), (stream))
+    }
+
+    /// What is said of addresses without memory: AMD's runtime does not know them.
+    fn unmapped(&self) -> MemoryKind {
+        if self.vendor == Vendor::Cuda { MemoryKind::Unmapped } else { MemoryKind::Unregistered }
     }
 
     /// Addresses without memory.
     fn reserved(&self) -> Outcome {
         let (address, bytes) = self.reserve()?;
-        self.sample("reserved", address as usize, MemoryKind::Unmapped);
+        self.sample("reserved", address as usize, self.unmapped());
         self.give_up(address, bytes)
     }
 
@@ -149,23 +179,23 @@ impl Driver {
         let (mut memory, half) = (0, bytes / 2);
         call!(
             self,
-            "cuMemCreate",
+            "cuMemCreate" | "hipMemCreate",
             (*mut u64, usize, *const Properties, u64),
             (&raw mut memory, half, &raw const properties, 0)
         )?;
-        call!(self, "cuMemMap", (u64, usize, usize, u64, u64), (address, half, 0, memory, 0))?;
+        call!(self, "cuMemMap" | "hipMemMap", (u64, usize, usize, u64, u64), (address, half, 0, memory, 0))?;
         let access =
             Access { location: Properties::DEVICE, ordinal: self.ordinal, flags: Access::READ_AND_WRITE };
         call!(
             self,
-            "cuMemSetAccess",
+            "cuMemSetAccess" | "hipMemSetAccess",
             (u64, usize, *const Access, usize),
             (address, half, &raw const access, 1)
         )?;
         self.sample("mapped", address as usize, MemoryKind::Device { ordinal: self.ordinal });
-        self.sample("mapped.not", address as usize + half, MemoryKind::Unmapped);
-        call!(self, "cuMemUnmap", (u64, usize), (address, half))?;
-        call!(self, "cuMemRelease", (u64), (memory))?;
+        self.sample("mapped.not", address as usize + half, self.unmapped());
+        call!(self, "cuMemUnmap" | "hipMemUnmap", (u64, usize), (address, half))?;
+        call!(self, "cuMemRelease" | "hipMemRelease", (u64), (memory))?;
         self.give_up(address, bytes)
     }
 
@@ -180,13 +210,13 @@ impl Driver {
         let (properties, mut step, mut address) = (self.properties(), 0, 0);
         call!(
             self,
-            "cuMemGetAllocationGranularity",
+            "cuMemGetAllocationGranularity" | "hipMemGetAllocationGranularity",
             (*mut usize, *const Properties, u32),
             (&raw mut step, &raw const properties, 0)
         )?;
         call!(
             self,
-            "cuMemAddressReserve",
+            "cuMemAddressReserve" | "hipMemAddressReserve",
             (*mut u64, usize, usize, u64, u64),
             (&raw mut address, 2 * step, 0, 0, 0)
         )?;
@@ -194,6 +224,6 @@ impl Driver {
     }
 
     fn give_up(&self, address: u64, bytes: usize) -> Outcome {
-        call!(self, "cuMemAddressFree", (u64, usize), (address, bytes))
+        call!(self, "cuMemAddressFree" | "hipMemAddressFree", (u64, usize), (address, bytes))
     }
 }

@@ -2,17 +2,21 @@
 //! say of every kind of pointer. It works without any driver, and its exit code is always 0.
 //!
 //! ```text
-//! cargo run --features cuda --example doctor
+//! cargo run --features cuda,rocm --example doctor
 //! ```
 //!
 //! Each line is `name: value`. Names stay what they are from version to version; addresses and times are left out, so that
 //! the reports of two machines can be compared line by line.
 
-#[cfg(feature = "cuda")]
-mod cuda;
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "rocm"))]
 mod driver;
+#[cfg(any(feature = "cuda", feature = "rocm"))]
+mod gpu;
+#[cfg(any(feature = "cuda", feature = "rocm"))]
+mod images;
 mod pointers;
+#[cfg(any(feature = "cuda", feature = "rocm"))]
+mod vendors;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -24,27 +28,35 @@ fn main() {
         ("allocator-api2", cfg!(feature = "allocator-api2")),
         ("cuda", cfg!(feature = "cuda")),
         ("cudarc", cfg!(feature = "cudarc")),
+        ("rocm", cfg!(feature = "rocm")),
         ("tracing", cfg!(feature = "tracing")),
     ];
-    let features: Vec<_> = features.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
+    let on: Vec<_> = features.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
     line("crate.version", env!("CARGO_PKG_VERSION"));
-    line("crate.features", if features.is_empty() { "none".into() } else { features.join(" ") });
+    line("crate.features", if on.is_empty() { "none".into() } else { on.join(" ") });
     line("crate.profile", if cfg!(debug_assertions) { "debug" } else { "release" });
     line("host.system", format_args!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
     line("host.cores", std::thread::available_parallelism().map_or(0, usize::from));
 
-    #[cfg(feature = "cuda")]
-    cuda::report();
-    #[cfg(not(feature = "cuda"))]
-    line("cuda.library", "this build has no GPU backend: the feature `cuda` is off");
+    line("env.LD_LIBRARY_PATH", std::env::var("LD_LIBRARY_PATH").unwrap_or("unset".into()));
+    #[cfg(any(feature = "cuda", feature = "rocm"))]
+    vendors::ALL.iter().for_each(gpu::report);
+    for (name, is_on) in &features {
+        if matches!(*name, "cuda" | "rocm") && !is_on {
+            line(
+                format_args!("{name}.library"),
+                format_args!("not in this build: its feature `{name}` is off"),
+            );
+        }
+    }
 
     match Executor::best() {
         Ok(best) => line("best", format_args!("{} {}", best.vendor(), best.ordinal())),
         Err(error) => line("best", failed(&error)),
     }
     pointers::report();
-    #[cfg(feature = "cuda")]
-    cuda::report_pointers();
+    #[cfg(any(feature = "cuda", feature = "rocm"))]
+    vendors::ALL.iter().for_each(gpu::report_pointers);
 }
 
 /// One fact. It is on its way before the next one is looked for, whatever comes of that.

@@ -3,12 +3,20 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use device_arena::backend::Vendor;
 use device_arena::{Arena, Error, Executor, Kernel, LaunchShape, Refused, Result, Scratch, TapeView, View};
 
 use crate::verbs::DIM;
 
-/// Text that the driver compiles when it is loaded. It takes it as a C string.
-const PTX: &str = concat!(include_str!("kernels.ptx"), "\0");
+/// The kernels, as the vendor's driver takes them: text that it compiles and that ends as a C string, or machine code.
+fn image(vendor: Vendor) -> &'static [u8] {
+    match vendor {
+        #[cfg(feature = "rocm")]
+        Vendor::Rocm => include_bytes!("kernels.hipfb"),
+        _ => concat!(include_str!("kernels.ptx"), "\0").as_bytes(),
+    }
+}
+
 /// As in `kernels.cu`: threads of a block, those of its largest at most, and bytes of text that a thread takes.
 const THREADS: u32 = 32;
 const SUM_THREADS: u32 = 256;
@@ -44,8 +52,8 @@ macro_rules! arguments {
 impl Device {
     pub fn new(executor: &Executor) -> Result<Self> {
         let names = ["embed_count", "embed_sum", "embed_write", "embed_rows"];
-        // SAFETY: the text ends with a zero byte.
-        let [count, sum, write, rows] = unsafe { executor.load_kernels(PTX.as_bytes(), names) }?;
+        // SAFETY: the image is whole, and text ends with a zero byte.
+        let [count, sum, write, rows] = unsafe { executor.load_kernels(image(executor.vendor()), names) }?;
         let sum_threads = executor.device()?.block_threads.map_or(THREADS, |most| most.min(SUM_THREADS));
         let (executor, most) = (executor.clone(), AtomicUsize::new(0));
         Ok(Self { executor, count, sum, write, rows, sum_threads, most })

@@ -48,7 +48,7 @@ impl TokenList for Tokens {
     }
 }
 
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "rocm"))]
 mod device {
     use device_arena::{Arena, Executor, Result, TapeView, View};
 

@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Read `verbs.rs` next: its two functions are what an engine looks like on this crate. `steady.rs` calls them. With the
-//! feature `cuda`, and on a machine with such a GPU, those of `device.rs` run instead.
+//! feature `cuda` or `rocm`, and on a machine with such a GPU, those of `device.rs` run instead.
 
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "rocm"))]
 mod device;
 mod engine;
 mod options;
@@ -20,7 +20,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-#[cfg(feature = "cuda")]
+#[cfg(any(feature = "cuda", feature = "rocm"))]
 use device_arena::backend::Vendor;
 use device_arena::{Arena, Executor, Result, Tape, View};
 
@@ -49,8 +49,8 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let texts = Texts::read(&options.files)?;
     // On a GPU if a driver offers one.
     let executor = if options.host { Executor::host()? } else { Executor::best()? };
-    #[cfg(feature = "cuda")]
-    if executor.vendor() == Vendor::Cuda {
+    #[cfg(any(feature = "cuda", feature = "rocm"))]
+    if executor.vendor() != Vendor::Host {
         return run_on(&device::Device::new(&executor)?, &texts, options);
     }
     run_on(&Host(executor), &texts, options)

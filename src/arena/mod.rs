@@ -433,7 +433,7 @@ impl Arena {
         self.core().source.options.alignment
     }
 
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a capture asks"))]
+    #[cfg_attr(not(gpu), allow(dead_code, reason = "only a capture asks"))]
     pub(crate) fn scrub(&self) -> Scrub {
         self.core().source.options.scrub
     }

@@ -31,7 +31,7 @@ impl Stamp {
     }
 
     /// The stamp of another generation, known to a device as this one is.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    #[cfg_attr(not(gpu), allow(dead_code, reason = "only a device captures"))]
     pub(crate) fn at(self, generation: u64) -> Self {
         Self(generation | self.0 & ON_DEVICE)
     }

@@ -226,7 +226,7 @@ impl State {
     }
 
     /// Takes a captured call's lease for a launch, once nobody reads.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    #[cfg_attr(not(gpu), allow(dead_code, reason = "only a device captures"))]
     pub(crate) fn start_launch(&self) -> Result<(), Word> {
         let mut word = self.load();
         while word.phase() == Phase::Captured && word.readers() == 0 {

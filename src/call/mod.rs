@@ -179,7 +179,7 @@ impl Call {
     }
 
     /// Whether every output of the call is published or dropped.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    #[cfg_attr(not(gpu), allow(dead_code, reason = "only a device captures"))]
     pub(crate) fn is_settled(&self) -> bool {
         let is_settled = self.core().counts.try_settle(self.opened.get());
         if is_settled {
@@ -189,7 +189,7 @@ impl Call {
     }
 
     /// Marks the call as captured: its views are stale, and those of a launch can be read.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    #[cfg_attr(not(gpu), allow(dead_code, reason = "only a device captures"))]
     pub(crate) fn mark_captured(&self) {
         let captured = |word: crate::arena::Word| {
             let phase = crate::arena::Phase::Captured;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use super::{Call, Output};
-use crate::backend::{AnyBackend, Backend, CopyRange, Vendor, available};
+use crate::backend::{AnyBackend, Backend, CopyRange, Stream, Vendor, available};
 use crate::error::{Error, Result};
 use crate::pointer::{MemoryKind, PointerInfo, classify_range};
 use crate::tape::{Offsets, TapeView};
@@ -190,15 +190,20 @@ impl Call {
             None => room.as_mut_slice()?.as_mut_ptr(),
         };
         let range = CopyRange { destination, source: pointer, bytes: room.len() };
+        let backend = &self.core().source.backend;
         match (self.stream(), info.vendor.filter(|_| !info.is_host_accessible())) {
+            (Some(stream), Some(vendor)) if vendor != backend.vendor() => {
+                // SAFETY: the room was just taken, and the rest is the caller's promise.
+                unsafe { between_vendors(vendor, info, backend, stream, range) }?;
+            }
             (Some(stream), _) => {
-                // SAFETY: the room was just taken, and the rest is the caller's promise. The driver has read pageable
-                // memory when it returns, and what some other vendor's driver has pinned is pageable to it.
-                unsafe { self.core().source.backend.transfer(Some(stream), range) }?;
+                // SAFETY: as above. The driver has read pageable memory when it returns, and what some other vendor's driver
+                // has pinned is pageable to it.
+                unsafe { backend.transfer(Some(stream), range) }?;
                 room.note_queued();
                 // Where a device reaches pageable memory, its driver need not have read it by now.
                 if info.is_device_accessible && info.kind == MemoryKind::Unregistered {
-                    self.core().source.backend.synchronize(stream)?;
+                    backend.synchronize(stream)?;
                 }
             }
             // SAFETY: as above.
@@ -222,11 +227,39 @@ struct Brought {
 ///
 /// As [`Backend::transfer`].
 unsafe fn to_the_host(vendor: Vendor, info: &PointerInfo, range: CopyRange) -> Result<()> {
-    debug_assert!(info.ordinal().is_some());
-    let of_vendor = |backend: &AnyBackend| backend.vendor() == vendor;
+    debug_assert!(!info.is_host_accessible());
+    let of_vendor = |backend: &Result<AnyBackend>| backend.as_ref().is_ok_and(|it| it.vendor() == vendor);
     let unavailable = || Error::Unavailable { vendor, detail: "its driver is gone".into() };
-    let backend = available()?.find(of_vendor).ok_or_else(unavailable)?;
+    let backend = available().find(of_vendor).ok_or_else(unavailable)??;
     let stream = backend.create_stream(info.ordinal().unwrap_or(0))?;
     // SAFETY: the caller's promise is the same.
     unsafe { backend.transfer_and_wait(Some(&stream), range) }
+}
+
+/// Copies from the memory of one vendor's device to that of another's, by the host: neither driver knows the other's.
+///
+/// # Safety
+///
+/// As [`Backend::transfer`].
+unsafe fn between_vendors(
+    vendor: Vendor,
+    info: &PointerInfo,
+    backend: &AnyBackend,
+    stream: &Stream,
+    range: CopyRange,
+) -> Result<()> {
+    debug_assert!(vendor != backend.vendor());
+    let mut bytes = Vec::<u8>::new();
+    bytes.try_reserve_exact(range.bytes).map_err(|_| Error::OutOfMemory {
+        vendor: Vendor::Host,
+        operation: "stage",
+        requested: range.bytes,
+        free: None,
+        total: None,
+    })?;
+    let between = bytes.spare_capacity_mut().as_mut_ptr().cast::<u8>();
+    // SAFETY: the source is live by the caller, and there is room for as many bytes.
+    unsafe { to_the_host(vendor, info, CopyRange { destination: between, ..range }) }?;
+    // SAFETY: the bytes live until this returns, when the stream has passed; the rest is the caller's promise.
+    unsafe { backend.transfer_and_wait(Some(stream), CopyRange { source: between, ..range }) }
 }

@@ -1,29 +1,29 @@
 //! What an executor of a GPU offers beside calls: its context, and kernels of the user's own.
 
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 mod capture;
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 mod kernel;
 
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 pub use self::capture::{Captured, CapturedViews};
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 pub use self::kernel::{Kernel, LaunchArguments, LaunchShape};
 use super::Executor;
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 use crate::backend::StreamKind;
 use crate::error::Result;
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 use crate::pointer::MemoryKind;
 use crate::pointer::PointerInfo;
 
 impl Executor {
     /// Whether kernels here reach memory where it is, without a fault for each page.
     pub(crate) fn reaches(&self, pointer: *const u8, info: &PointerInfo) -> Result<bool> {
-        #[cfg(feature = "cuda")]
+        #[cfg(gpu)]
         if let StreamKind::Gpu(stream) = &self.as_stream().0 {
             let device = stream.device();
-            let is_of_vendor = info.vendor == Some(self.vendor());
+            let is_of_vendor = info.is_of(self.vendor());
             return match info.kind {
                 // Memory of no context is mapped on the device for all of them.
                 MemoryKind::Device { ordinal } => Ok(is_of_vendor
@@ -55,7 +55,7 @@ impl Executor {
     ///
     /// [`Error::Driver`](crate::Error::Driver).
     pub fn free_bytes(&self) -> Result<Option<u64>> {
-        #[cfg(feature = "cuda")]
+        #[cfg(gpu)]
         if let StreamKind::Gpu(stream) = &self.as_stream().0 {
             return stream.device().memory().map(|(free, _)| Some(free));
         }
@@ -70,7 +70,7 @@ impl Executor {
     /// [`Error::Unreachable`](crate::Error::Unreachable) where the machine has no way between them;
     /// [`Error::Driver`](crate::Error::Driver).
     pub fn reach(&self, other: &Self) -> Result<()> {
-        #[cfg(feature = "cuda")]
+        #[cfg(gpu)]
         if let (StreamKind::Gpu(stream), StreamKind::Gpu(peer)) = (&self.as_stream().0, &other.as_stream().0)
         {
             return stream.device().reach(peer.device());
@@ -87,7 +87,7 @@ impl Executor {
     /// [`Error::Driver`](crate::Error::Driver), and in a forked child
     /// [`Error::Unavailable`](crate::Error::Unavailable); `work` has not run then.
     pub fn with_current<R>(&self, work: impl FnOnce() -> R) -> Result<R> {
-        #[cfg(feature = "cuda")]
+        #[cfg(gpu)]
         if let StreamKind::Gpu(stream) = &self.as_stream().0 {
             let _current = stream.device().enter_for_others("with_current")?;
             return Ok(work());

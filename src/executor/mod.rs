@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::deferred::Deferred;
-#[cfg(feature = "cuda")]
+#[cfg(gpu)]
 pub use self::gpu::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};
 use crate::arena::Arena;
 use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, Vendor, available};
@@ -75,13 +75,13 @@ impl Executor {
     ///
     /// [`Error::Driver`] of a driver that is there and fails, and [`Error::Unavailable`] of one that is too old.
     pub fn best() -> Result<Self> {
-        match available()?.next() {
-            Some(backend) => Self::on(backend, 0),
+        match available().next() {
+            Some(backend) => Self::on(backend?, 0),
             None => Self::host(),
         }
     }
 
-    /// The device of that number among all GPUs: NVIDIA's ordinals come first.
+    /// The device of that number among all GPUs: NVIDIA's ordinals come first, then AMD's.
     ///
     /// # Errors
     ///
@@ -89,7 +89,8 @@ impl Executor {
     /// [`best`](Self::best) says.
     pub fn for_vram(number: u32) -> Result<Self> {
         let mut ordinal = number;
-        for backend in available()? {
+        for backend in available() {
+            let backend = backend?;
             let count = u32::try_from(backend.devices()?.len()).unwrap_or(u32::MAX);
             if ordinal < count {
                 return Self::on(backend, ordinal);
@@ -108,6 +109,16 @@ impl Executor {
     #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: u32) -> Result<Self> {
         Self::on(AnyBackend::Cuda(crate::backend::Cuda::load()?), ordinal)
+    }
+
+    /// An AMD device, with a stream of its own.
+    ///
+    /// # Errors
+    ///
+    /// What [`Rocm::load`](crate::backend::Rocm::load) says; [`Error::Unavailable`] for an ordinal that does not exist.
+    #[cfg(feature = "rocm")]
+    pub fn rocm(ordinal: u32) -> Result<Self> {
+        Self::on(AnyBackend::Rocm(crate::backend::Rocm::load()?), ordinal)
     }
 
     /// An executor on any backend, with a stream of its own.
@@ -169,7 +180,8 @@ impl Executor {
         self.0.ordinal
     }
 
-    /// The stream's own handle, for launches and libraries that take one: a `CUstream` of a CUDA executor. It is alive
+    /// The stream's own handle, for launches and libraries that take one: a `CUstream` of a CUDA executor, a
+    /// `hipStream_t` of a ROCm one. It is alive
     /// as long as the executor.
     ///
     /// # Errors

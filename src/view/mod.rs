@@ -148,7 +148,7 @@ impl<T: Pod> View<T> {
     /// # Safety
     ///
     /// The view is of a captured call, and `generation` is that of a launch of it.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    #[cfg_attr(not(gpu), allow(dead_code, reason = "only a device captures"))]
     pub(crate) unsafe fn at_generation(&self, generation: u64) -> Self {
         Self::new(self.core.clone(), self.stamp.at(generation), self.address, self.len)
     }

@@ -66,7 +66,7 @@ impl PublishedTape {
     /// # Safety
     ///
     /// As there.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only a device captures"))]
+    #[cfg_attr(not(gpu), allow(dead_code, reason = "only a device captures"))]
     pub(crate) unsafe fn at_generation(&self, generation: u64) -> Self {
         // SAFETY: the caller's promise is the same.
         unsafe { Self::new(self.bytes.at_generation(generation), self.offsets.at_generation(generation)) }

@@ -5,6 +5,8 @@ mod arenas;
 mod blocks;
 mod calls;
 mod streams;
+#[path = "../vendors/mod.rs"]
+mod vendors;
 
 use std::sync::{Arc, mpsc};
 
@@ -154,21 +156,13 @@ conformance!(host_behind_faults, Host, {
 });
 
 #[cfg(feature = "cuda")]
-conformance!(cuda, Device, cuda());
+conformance!(cuda, Device, vendors::present(Vendor::Cuda));
 
 #[cfg(feature = "cuda")]
-conformance!(cuda_host_coherent, HostCoherent, cuda());
+conformance!(cuda_host_coherent, HostCoherent, vendors::present(Vendor::Cuda));
 
-/// The CUDA backend; where there is none the skip is printed, and `DEVICE_ARENA_REQUIRE=cuda` makes it a failure.
-#[cfg(feature = "cuda")]
-fn cuda() -> Option<AnyBackend> {
-    match device_arena::backend::Cuda::load() {
-        Ok(cuda) => Some(AnyBackend::Cuda(cuda)),
-        Err(error) => {
-            let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
-            assert!(!required.split(',').any(|name| name == "cuda"), "cuda is required: {error}");
-            println!("backend skipped: cuda ({error})");
-            None
-        }
-    }
-}
+#[cfg(feature = "rocm")]
+conformance!(rocm, Device, vendors::present(Vendor::Rocm));
+
+#[cfg(feature = "rocm")]
+conformance!(rocm_host_coherent, HostCoherent, vendors::present(Vendor::Rocm));

@@ -6,3 +6,5 @@ mod programs;
 mod strategies;
 mod tapes;
 mod threads;
+#[path = "../vendors/mod.rs"]
+mod vendors;

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use device_arena::backend::AnyBackend;
+use device_arena::backend::Vendor;
 use device_arena_model::{Candidate, Program, Report, Subject, candidates, run};
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use crate::strategies::program;
+use crate::vendors;
 
 /// How many programs a backend runs, unless `DEVICE_ARENA_PROGRAMS` says otherwise.
 const PROGRAMS: u32 = 1024;
@@ -47,22 +48,12 @@ fn run_programs(subject: &Subject, programs: impl Strategy<Value = Program>, cou
     total.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The CUDA backend, if it is built and its driver is here.
-#[cfg(feature = "cuda")]
-fn cuda() -> Result<AnyBackend, String> {
-    device_arena::backend::Cuda::load().map(AnyBackend::Cuda).map_err(|error| error.to_string())
-}
-
-#[cfg(not(feature = "cuda"))]
-fn cuda() -> Result<AnyBackend, String> {
-    Err("not in this build".into())
-}
-
 /// Every backend that is here; the others are skipped by name, unless `DEVICE_ARENA_REQUIRE` has their vendor's.
 pub(crate) fn subjects() -> Vec<Subject> {
     let required = std::env::var("DEVICE_ARENA_REQUIRE").unwrap_or_default();
     let is_required = |name: &str| required.split(',').any(|it| name.split(' ').next() == Some(it));
-    let present = candidates(&cuda()).into_iter().filter_map(|candidate| match candidate {
+    let vendors = [Vendor::Cuda, Vendor::Rocm].map(|vendor| (vendor, vendors::load(vendor)));
+    let present = candidates(&vendors).into_iter().filter_map(|candidate| match candidate {
         Candidate::Present(subject) => Some(subject),
         Candidate::Absent { name, reason } => {
             assert!(!is_required(&name), "{name} is required: {reason}");

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::super::Executor;
-use crate::backend::StreamKind;
+use crate::backend::{StreamKind, Vendor};
 use crate::backends::gpu::{self, Device, Module, Shape};
 use crate::error::{Error, Result};
 
@@ -29,21 +29,26 @@ pub struct LaunchShape {
 }
 
 impl LaunchShape {
-    /// As many blocks of `block` threads as `threads` fill: one at least, and 2^31 - 1 at most, which is what devices have.
-    /// A kernel that may get more threads' work than that goes on in steps of the grid.
+    /// As many blocks of `block` threads as `threads` fill: one at least, and at most what every vendor's devices take, which
+    /// is 2^31 - 1 blocks and fewer than 2^32 threads in all. A kernel that may get more threads' work than that goes on in
+    /// steps of the grid.
     #[must_use]
     pub fn linear(threads: u64, block: u32) -> Self {
-        let blocks = threads.div_ceil(u64::from(block.max(1))).clamp(1, i32::MAX as u64);
-        Self { grid: [blocks as u32, 1, 1], block: [block.max(1), 1, 1], shared_bytes: 0 }
+        let block = block.max(1);
+        let most = (u32::MAX / block).min(i32::MAX as u32).max(1);
+        let blocks = threads.div_ceil(u64::from(block)).clamp(1, u64::from(most));
+        Self { grid: [blocks as u32, 1, 1], block: [block, 1, 1], shared_bytes: 0 }
     }
 }
 
-/// How a file of machine code for several devices begins.
-const FAT_BINARY: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
+/// How files of machine code begin: for one device; for several, of NVIDIA's, and of AMD's plain and compressed.
+const MACHINE_CODE: [&[u8]; 4] =
+    [b"\x7fELF", &0xBA55_ED50_u32.to_le_bytes(), b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"];
 
 impl Executor {
-    /// Loads an image and finds kernels in it: PTX text with a zero byte behind it, or machine code, as the driver takes
-    /// it. For a text file, `concat!(include_str!("kernels.ptx"), "\0").as_bytes()`.
+    /// Loads an image and finds kernels in it: PTX text with a zero byte behind it for NVIDIA's driver, or machine code as
+    /// the driver takes it, for one device or for several. For a text file,
+    /// `concat!(include_str!("kernels.ptx"), "\0").as_bytes()`.
     ///
     /// # Errors
     ///
@@ -58,7 +63,13 @@ impl Executor {
         let StreamKind::Gpu(stream) = &self.as_stream().0 else { return Err(no_kernels()) };
         let device = stream.device();
         // Machine code says how long it is; text ends where its zero byte is, and nowhere without one.
-        let is_code = image.starts_with(b"\x7fELF") || image.starts_with(&FAT_BINARY);
+        let is_code = MACHINE_CODE.iter().any(|magic| image.starts_with(magic));
+        if !is_code && self.vendor() == Vendor::Rocm {
+            return Err(Error::Option {
+                option: "image",
+                reason: "no machine code, and the runtime compiles no text",
+            });
+        }
         if image.is_empty() || !is_code && image.last() != Some(&0) {
             return Err(Error::Option {
                 option: "image",

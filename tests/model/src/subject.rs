@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use device_arena::backend::{AnyBackend, Backend, Host};
+use device_arena::backend::{AnyBackend, Backend, Host, Vendor};
 use device_arena::{Executor, Placement, Result};
 
 use crate::lane::Lane;
@@ -97,23 +97,20 @@ pub enum Candidate {
     },
 }
 
-/// Every backend that the design names, the host first. A lane for one more adds its line here. Whether the CUDA backend
-/// is here, only the caller's features say.
+/// The host, and the devices of these vendors in either placement. Whether a vendor's backend is here, only the caller's
+/// features say.
 #[must_use]
-pub fn candidates(cuda: &std::result::Result<AnyBackend, String>) -> Vec<Candidate> {
-    let absent = |name: &str, reason: &str| Candidate::Absent { name: name.into(), reason: reason.into() };
-    let device = |name: &str, placement| {
-        let backend = cuda.clone();
-        match backend.and_then(|it| Subject::devices(name, it, placement).map_err(|error| error.to_string()))
-        {
-            Ok(subject) => Candidate::Present(subject),
-            Err(reason) => absent(name, &reason),
+pub fn candidates(vendors: &[(Vendor, Result<AnyBackend>)]) -> Vec<Candidate> {
+    let mut all = vec![Candidate::Present(Subject::host())];
+    for (vendor, backend) in vendors {
+        for (suffix, placement) in [("", Placement::Device), (" host-coherent", Placement::HostCoherent)] {
+            let name = format!("{vendor}{suffix}");
+            let subject = backend.clone().and_then(|it| Subject::devices(name.as_str(), it, placement));
+            all.push(match subject {
+                Ok(subject) => Candidate::Present(subject),
+                Err(error) => Candidate::Absent { name, reason: error.to_string() },
+            });
         }
-    };
-    vec![
-        Candidate::Present(Subject::host()),
-        device("cuda", Placement::Device),
-        device("cuda host-coherent", Placement::HostCoherent),
-        absent("rocm", "not in this build"),
-    ]
+    }
+    all
 }

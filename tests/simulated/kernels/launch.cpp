@@ -20,7 +20,7 @@
 #include "../../../examples/compact.cu"
 #include "../../../examples/embed/kernels.cu"
 
-#include "../../cuda/kernels.cu"
+#include "../../gpu/kernels.cu"
 
 #include "grid.h"
 

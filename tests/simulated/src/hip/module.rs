@@ -57,7 +57,7 @@ fn stand_ins(kernels: &[String]) -> Vec<CString> {
 fn stand_ins(kernels: &[String]) -> Vec<CString> {
     const TEXTS: [&str; 4] = [
         include_str!("../../../../backends/kernels/images/arena.ptx"),
-        include_str!("../../../cuda/kernels.ptx"),
+        include_str!("../../../gpu/kernels.ptx"),
         include_str!("../../../../examples/embed/kernels.ptx"),
         include_str!("../../../../examples/compact.ptx"),
     ];

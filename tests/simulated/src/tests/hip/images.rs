@@ -191,7 +191,7 @@ fn compile(source: &str, options: &[&str]) -> (u32, String, Vec<u8>) {
     }
 }
 
-const SUITE: &str = include_str!("../../../../cuda/kernels.cu");
+const SUITE: &str = include_str!("../../../../gpu/kernels.cu");
 
 #[test]
 fn what_is_compiled_runs() {

@@ -1,0 +1,3 @@
+device_arena_declarations::entry!("hipGetErrorName"(u32));
+
+fn main() {}

@@ -1,0 +1,3 @@
+device_arena_declarations::entry!("hipMalloc"(*mut u64));
+
+fn main() {}

@@ -1,0 +1,3 @@
+device_arena_declarations::lacks!(hipMalloc);
+
+fn main() {}

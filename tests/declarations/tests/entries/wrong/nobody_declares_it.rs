@@ -1,0 +1,3 @@
+device_arena_declarations::entry!("hipMallocElsewhere"(*mut u64, usize));
+
+fn main() {}
