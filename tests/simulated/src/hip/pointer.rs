@@ -47,7 +47,7 @@ pub(super) fn behind(address: u64) -> Result<Option<Behind>> {
         return Ok(Some(found));
     }
     let settings = settings::lock().clone();
-    let everything = settings.xnack && !settings.version.is_at_least(5, 7);
+    let everything = settings.xnack && settings.target.has_xnack && !settings.version.is_at_least(5, 7);
     Ok(match entry {
         Some((start, entry)) => Some(of_entry(address, start, entry)),
         None if everything => Some(foreign(address)),

@@ -302,14 +302,45 @@ fn kernels_are_found_in_a_source() {
     assert_eq!(names, ["bounded", "attributed"]);
 }
 
+/// A code object of clang's with these kernels, if there is such a clang.
+fn by_clang(target: &str, version: u32) -> Option<Vec<u8>> {
+    let folder = std::env::temp_dir().join(format!("device-arena-simulated-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, image) = (folder.join("two.hip"), folder.join("two.hsaco"));
+    let kernel = "__attribute__((global)) void";
+    let text =
+        format!("extern \"C\" {kernel} first(int* x) {{ *x = 1; }}\nextern \"C\" {kernel} second() {{}}\n");
+    std::fs::write(&source, text).unwrap();
+    let mut clang = std::process::Command::new("clang-19");
+    clang.args(["-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "--no-gpu-bundle-output", "-w"]);
+    clang.args([format!("--offload-arch={target}"), format!("-mcode-object-version={version}")]);
+    let built = clang.arg(&source).arg("-o").arg(&image).status();
+    let read = built.is_ok_and(|status| status.success()).then(|| std::fs::read(&image).unwrap());
+    std::fs::remove_dir_all(&folder).unwrap();
+    read
+}
+
 #[test]
 fn what_clang_makes_is_read() {
-    let Ok(image) = std::fs::read(std::env::var("DEVICE_ARENA_SIMULATED_TEST_IMAGE").unwrap_or_default())
-    else {
-        println!(
-            "skipped: DEVICE_ARENA_SIMULATED_TEST_IMAGE is no code object with kernels first and second"
-        );
-        return;
-    };
-    assert_eq!(crate::hip::kernels_of(&image), ["first", "second"]);
+    let _turn = turn();
+    set_version(60_443_484);
+    for (target, version, device) in [
+        ("gfx90a", 4, "gfx90a"),
+        ("gfx90a:xnack-", 5, "gfx90a"),
+        ("gfx942", 5, "gfx942"),
+        ("gfx1030", 5, "gfx1030"),
+        ("gfx11-generic", 6, "gfx1101"),
+    ] {
+        let Some(image) = by_clang(target, version) else {
+            println!("skipped: {target}: there is no clang-19 that makes it");
+            continue;
+        };
+        let mut names = crate::hip::kernels_of(&image);
+        names.sort();
+        assert_eq!(names, ["first", "second"], "{target}");
+        set("GFX", device);
+        assert_eq!(status_of(&image), 0, "{target}");
+        set("GFX", "gfx906");
+        assert_eq!(status_of(&image), 209, "{target}");
+    }
 }
