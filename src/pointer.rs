@@ -106,7 +106,15 @@ impl PointerInfo {
             }),
             (true, true) => {
                 let is_device_accessible = self.is_device_accessible || other.is_device_accessible;
-                let both = self.vendor.and(other.vendor);
+                // What the second driver has pinned in part is not its own: the range that is answered is the first's.
+                let holds = |((start, bytes), (outer, more)): ((usize, usize), (usize, usize))| {
+                    start
+                        .checked_sub(outer)
+                        .and_then(|offset| offset.checked_add(bytes))
+                        .is_some_and(|end| end <= more)
+                };
+                let is_held = self.allocation.zip(other.allocation).is_some_and(holds);
+                let both = self.vendor.and(other.vendor).filter(|_| is_held);
                 let claim = if self.vendor.is_some() { self } else { other };
                 Ok(Self { is_device_accessible, also_pinned_by: both, ..claim })
             }

@@ -37,6 +37,8 @@ const NOT_FOUND: u32 = 500;
 
 /// The number of the attribute that tells allocations apart.
 const BUFFER_ID: u32 = 7;
+/// That of the attribute that tells where an allocation begins.
+const RANGE_START: u32 = 11;
 
 /// What a memory type means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +127,7 @@ impl RocmDriver {
             Class::Device => MemoryKind::Device { ordinal: self.ordinal(&answer)? },
             Class::Managed => MemoryKind::Managed { ordinal: self.ordinal(&answer).ok() },
         };
-        let allocation = self.range(pointer)?;
+        let allocation = self.range(pointer, host)?;
         if let (Class::Device, Some(Range::Endless)) = (class, allocation) {
             // Whose it is, the runtime does not know: it says the first device of any such memory. Up to 5.6 that can be
             // pageable memory, where devices reach it.
@@ -166,8 +168,8 @@ impl RocmDriver {
         Error::Driver { vendor: Vendor::Rocm, operation, code, name }
     }
 
-    /// The allocation around a pointer. The attributes that would say the same hold no more than 32 bits of its size.
-    fn range(&self, pointer: *const u8) -> Result<Option<Range>> {
+    /// The allocation around a pointer that the host may know by another address. The attributes that would say the same hold no more than 32 bits of its size.
+    fn range(&self, pointer: *const u8, host: usize) -> Result<Option<Range>> {
         let (mut start, mut bytes) = (0, 0);
         let function = self.table().address_range;
         // SAFETY: the runtime writes one address and one size. Versions before 7.13 do not check that there is room.
@@ -179,10 +181,23 @@ impl RocmDriver {
         if bytes > isize::MAX as usize {
             return Ok(Some(Range::Endless));
         }
-        // Of registered memory the start can be null, or the other address.
-        let start = start as usize;
-        let holds = pointer.addr().checked_sub(start).is_some_and(|offset| offset < bytes);
-        Ok((start != 0 && holds).then_some(Range::Of(start, bytes)))
+        // Of registered memory the start can be null, or that by the other address.
+        let offset = |start: usize| {
+            let offsets = [pointer.addr(), host].map(|at| at.checked_sub(start));
+            offsets.into_iter().flatten().find(|&offset| start != 0 && offset < bytes)
+        };
+        let offset = offset(start as usize).or_else(|| offset(self.range_start(pointer)?));
+        let start = offset.and_then(|offset| pointer.addr().checked_sub(offset));
+        Ok(start.map(|start| Range::Of(start, bytes)))
+    }
+
+    /// Where an allocation begins; of registered memory, by the host's address.
+    fn range_start(&self, pointer: *const u8) -> Option<usize> {
+        let function = self.own.pointer_attribute?;
+        let mut start = 0usize;
+        // SAFETY: the runtime writes one address.
+        let code = unsafe { (function.call)((&raw mut start).cast(), RANGE_START, pointer.addr() as u64) };
+        (code == 0).then_some(start)
     }
 
     /// The allocation's own number. The runtime writes 32 bits of it.

@@ -255,8 +255,8 @@ impl Driver for RocmDriver {
             self.set_current(wanted)?;
             before = context_of(current);
         }
-        // What is left behind is tidied up on leaving.
-        let is_clean = tidy.map(std::mem::forget).is_some();
+        // What is left behind is tidied up on leaving. Before 7.0 an error of the caller's is gone by now.
+        let is_clean = tidy.map(std::mem::forget).is_some() || !self.first.has_error();
         Ok(Some(Before { context: before, is_clean }))
     }
 

@@ -196,15 +196,16 @@ impl Call {
                 // SAFETY: the room was just taken, and the rest is the caller's promise.
                 unsafe { between_vendors(vendor, info, backend, stream, range) }?;
             }
+            // The host may write its memory again when this returns. What a device reaches, its driver need not have read by
+            // then: pinned pages that it knows by another address, and pageable ones.
+            (Some(stream), _) if info.is_host_accessible() && info.is_device_accessible => {
+                // SAFETY: as above.
+                unsafe { backend.transfer_and_wait(Some(stream), range) }?;
+            }
             (Some(stream), _) => {
-                // SAFETY: as above. The driver has read pageable memory when it returns, and what some other vendor's driver
-                // has pinned is pageable to it.
+                // SAFETY: as above. The driver has read pageable memory when it returns.
                 unsafe { backend.transfer(Some(stream), range) }?;
                 room.note_queued();
-                // Where a device reaches pageable memory, its driver need not have read it by now.
-                if info.is_device_accessible && info.kind == MemoryKind::Unregistered {
-                    backend.synchronize(stream)?;
-                }
             }
             // SAFETY: as above.
             (None, Some(vendor)) => unsafe { to_the_host(vendor, info, range) }?,

@@ -139,3 +139,23 @@ fn a_claim_on_everything_is_not_believed() {
     }
     both.cuda.free(memory);
 }
+
+/// Pages that the second driver has pinned in part were taken for its own in whole.
+#[test]
+fn pages_that_the_second_has_pinned_in_part_were_used_by_it_in_whole() {
+    let Some(both) = both() else { return };
+    let mut pages = vec![7u8; 1 << 16];
+    both.cuda.register(&mut pages);
+    both.rocm.register(&mut pages[..4096]);
+    for (side, is_whole) in [(&both.cuda, true), (&both.rocm, false)] {
+        let executor = side.executor();
+        let arena = Arena::new(&executor);
+        let call = executor.begin(&arena).unwrap();
+        // A driver may refuse to copy what it knows in part.
+        let staged = call.stage(&TapeView::of(&pages, &[0u64, 60_000]).unwrap());
+        let is_used = staged.is_ok_and(|staged| staged.bytes_ptr() == pages.as_ptr());
+        assert_eq!(is_used, is_whole, "{:?}", side.vendor());
+    }
+    both.rocm.unregister(&mut pages[..4096]);
+    both.cuda.unregister(&mut pages);
+}

@@ -15,6 +15,8 @@ mod amd_compile;
 #[cfg(feature = "rocm")]
 mod amd_errors;
 #[cfg(feature = "rocm")]
+mod amd_found;
+#[cfg(feature = "rocm")]
 mod amd_pointers;
 mod arenas;
 mod capture;
