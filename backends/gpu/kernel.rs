@@ -79,7 +79,8 @@ impl Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        if self.unload().is_err() {
+        // What a lost device had is read by nobody any more.
+        if self.unload().is_err_and(|error| !error.is_of_lost_device()) {
             // The driver has the module still, and may read its image: that stays for good.
             std::mem::forget(self.image.take());
         }

@@ -62,7 +62,7 @@ impl Executor {
             });
         };
         if stream.driver().table().stream_is_capturing.is_none() {
-            let detail = "the driver lacks cuStreamIsCapturing, without which captures can't be told".into();
+            let detail = "the driver lacks the function that tells captures (StreamIsCapturing)".into();
             return Err(Error::Unavailable { vendor: self.vendor(), detail });
         }
         if arena.scrub() != Scrub::Never {
