@@ -29,9 +29,12 @@ pub(crate) fn described(driver: &impl Driver) -> Result<&[DeviceInfo]> {
 /// Whether there is a device that reaches pageable memory.
 #[inline]
 pub(crate) fn reaches_pageable_memory(driver: &impl Driver) -> bool {
-    *driver.known().reaches_pageable.get_or_init(|| {
-        let reaches = |devices: &[DeviceInfo]| devices.iter().any(|device| device.reaches_pageable_memory);
-        described(driver).is_ok_and(reaches)
+    let reaches = &driver.known().reaches_pageable;
+    // A driver that fails to say is asked again.
+    reaches.get().copied().unwrap_or_else(|| {
+        described(driver).is_ok_and(|devices| {
+            *reaches.get_or_init(|| devices.iter().any(|device| device.reaches_pageable_memory))
+        })
     })
 }
 

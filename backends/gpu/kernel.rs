@@ -18,7 +18,7 @@ struct Loaded {
     driver: &'static dyn Driver,
     context: Context,
     /// What the driver may still read.
-    _image: Option<Box<[u8]>>,
+    image: Option<Box<[u8]>>,
 }
 
 // SAFETY: a module belongs to its context, not to a thread.
@@ -44,7 +44,7 @@ impl Module {
         // SAFETY: the image is whole by the caller; the driver writes one handle.
         unsafe { call!(device.driver, module_load(&raw mut raw, image.as_ptr().cast())) }?;
         let (driver, context) = (device.driver, device.context());
-        Ok(Self(Arc::new(Loaded { raw, driver, context, _image: kept })))
+        Ok(Self(Arc::new(Loaded { raw, driver, context, image: kept })))
     }
 
     /// # Errors
@@ -61,19 +61,27 @@ impl Module {
     }
 }
 
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        if check_callable(self.driver, "unload").is_err() {
-            return;
-        }
+impl Loaded {
+    fn unload(&self) -> Result<()> {
+        check_callable(self.driver, "unload")?;
         // SAFETY: the device, and with it the context, outlives the module.
-        let Ok(before) = (unsafe { self.driver.enter(self.context) }) else { return };
+        let before = unsafe { self.driver.enter(self.context) }?;
         let outside = OutsideCaptures::new(self.driver);
         // SAFETY: nothing refers to the module any more; the driver waits for launches that are under way.
-        let _ = unsafe { call!(self.driver, module_unload(self.raw)) };
+        let outcome = unsafe { call!(self.driver, module_unload(self.raw)) };
         drop(outside);
         if let Some(before) = before {
             self.driver.leave(before);
+        }
+        outcome
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        if self.unload().is_err() {
+            // The driver has the module still, and may read its image: that stays for good.
+            std::mem::forget(self.image.take());
         }
     }
 }

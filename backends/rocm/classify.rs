@@ -119,7 +119,10 @@ impl RocmDriver {
         };
         // Registered host pages can have a second address, which is a device's alone: the host must not follow it.
         let (own, host) = (pointer.addr(), answer.host_pointer);
-        let is_of_device = class == Class::Host && host != own && answer.device_pointer == own;
+        let is_of_device = class == Class::Host && host != own;
+        if is_of_device && answer.device_pointer != own {
+            return Err(self.senseless(&answer, "an address of neither the host nor the current device"));
+        }
         let kind = match class {
             _ if is_of_device => MemoryKind::Device { ordinal: self.ordinal(&answer)? },
             Class::Unregistered => return Ok(self.unregistered()),

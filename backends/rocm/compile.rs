@@ -98,7 +98,9 @@ impl RocmDriver {
             0 if bytes != 0 => {}
             code => return Err(failed(table.code_size.name, architecture, code, "")),
         }
-        let mut code_object = vec![0u8; bytes];
+        let Some(mut code_object) = room(bytes) else {
+            return Err(failed(table.code_size.name, architecture, 0, "more bytes than there is memory"));
+        };
         // SAFETY: the room is as long as the compiler has said.
         match unsafe { (table.code.call)(program, code_object.as_mut_ptr().cast()) } {
             0 => Ok(code_object),
@@ -131,7 +133,7 @@ impl Compilation<'_> {
         if code != 0 || bytes == 0 {
             return String::new();
         }
-        let mut log = vec![0u8; bytes];
+        let Some(mut log) = room(bytes) else { return String::new() };
         // SAFETY: the room is as long as the compiler has said.
         if unsafe { (self.table.log.call)(self.program, log.as_mut_ptr().cast()) } != 0 {
             return String::new();
@@ -141,9 +143,28 @@ impl Compilation<'_> {
     }
 }
 
+/// So many zero bytes; none where there is no memory for them.
+fn room(bytes: usize) -> Option<Vec<u8>> {
+    let mut room = Vec::new();
+    room.try_reserve_exact(bytes).ok()?;
+    room.resize(bytes, 0);
+    Some(room)
+}
+
 /// The compiler's statuses are numbered apart from the runtime's.
 fn failed(operation: &str, architecture: &str, code: u32, log: &str) -> Error {
     let separator = if log.is_empty() { "" } else { ": " };
     let detail = format!("{operation} for {architecture} answers {code}{separator}{log}");
     Error::Unavailable { vendor: Vendor::Rocm, detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_beyond_memory_was_asked_for() {
+        assert_eq!(room(3).as_deref(), Some(&[0u8; 3][..]));
+        assert!(room(usize::MAX).is_none() && room(isize::MAX as usize).is_none());
+    }
 }

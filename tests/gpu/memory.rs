@@ -191,17 +191,18 @@ impl Virtual {
 
 impl Drop for Virtual {
     fn drop(&mut self) {
+        let mapped = std::mem::take(&mut self.mapped);
         let freed = self.executor.with_current(|| {
             // SAFETY: nothing uses what is mapped.
-            unsafe {
-                for (address, bytes) in self.mapped.drain(..) {
-                    ok(driver::mem_unmap(address, bytes));
-                }
-                ok(driver::address_free(self.address, self.bytes));
-            }
+            let unmapped =
+                mapped.iter().map(|&(address, bytes)| unsafe { driver::mem_unmap(address, bytes) });
+            let mut codes: Vec<_> = unmapped.collect();
+            // SAFETY: nothing is mapped there any more.
+            codes.push(unsafe { driver::address_free(self.address, self.bytes) });
+            codes
         });
         if !std::thread::panicking() {
-            freed.unwrap();
+            freed.unwrap().into_iter().for_each(ok);
         }
     }
 }

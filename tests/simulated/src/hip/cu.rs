@@ -33,6 +33,11 @@ mod forwarded {
     type HostFunction = unsafe extern "C" fn(*mut c_void);
 
     static LIBRARY: LazyLock<usize> = LazyLock::new(|| {
+        // HIP goes by its own variable first, and by NVIDIA's where there is none.
+        if let Some(devices) = std::env::var_os("HIP_VISIBLE_DEVICES") {
+            // SAFETY: a stand-in for tests, which set no variables beside the first call of a driver.
+            unsafe { std::env::set_var("CUDA_VISIBLE_DEVICES", devices) };
+        }
         let found = [c"libcuda.so.1", c"libcuda.so"]
             .into_iter()
             // SAFETY: the vendor's driver, which runs its initialisers.
