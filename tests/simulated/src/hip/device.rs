@@ -93,9 +93,8 @@ pub(super) fn with_device(ordinal: c_int, body: impl FnOnce() -> Result<()>) -> 
     // SAFETY: a context that is never released.
     done(unsafe { cu::cuCtxPushCurrent_v2(context) })?;
     let _pop = Pop;
-    // Whatever is called on a device that is in error fails with that error, from then on.
     #[cfg(not(forward))]
-    if version().is_at_least(7, 14) {
+    if super::settings::lock().error_is_all {
         crate::core::lock().whole(context.addr() as u64)?;
     }
     body()

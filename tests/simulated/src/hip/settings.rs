@@ -12,6 +12,8 @@ pub(crate) struct Settings {
     pub target: &'static Target,
     /// Device accesses to memory that nobody told the runtime about are retried, and so work.
     pub xnack: bool,
+    /// Whatever is called on a device that is in error fails with that error, what only asks too.
+    pub error_is_all: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +44,9 @@ impl Settings {
     pub(crate) fn from_environment() -> Settings {
         const PREFIX: &str = "DEVICE_ARENA_SIMULATED_";
         let target = Target::named("gfx90a").expect("a known one");
-        let mut settings = Settings { version: Version(DEFAULT_VERSION), target, xnack: false };
-        for name in ["HIP_VERSION", "GFX", "XNACK"] {
+        let mut settings =
+            Settings { version: Version(DEFAULT_VERSION), target, xnack: false, error_is_all: false };
+        for name in ["HIP_VERSION", "GFX", "XNACK", "ERROR_IS_ALL"] {
             if let Ok(value) = std::env::var(format!("{PREFIX}{name}")) {
                 // A misspelt setting would make a suite test something else than it says.
                 assert!(settings.set(name, value.trim()), "{PREFIX}{name} can't be {value}");
@@ -65,6 +68,10 @@ impl Settings {
             }),
             "XNACK" => {
                 self.xnack = value == "1";
+                matches!(value, "0" | "1")
+            }
+            "ERROR_IS_ALL" => {
+                self.error_is_all = value == "1";
                 matches!(value, "0" | "1")
             }
             _ => false,
