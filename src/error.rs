@@ -1,6 +1,7 @@
 //! What can go wrong, said once: `Error` for Rust, `Status` for the words that bindings share.
 
 use crate::backend::Vendor;
+use crate::plan::{Hazard, PlanFault};
 
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -337,6 +338,84 @@ pub enum Error {
         /// The panic's message, where it had one.
         message: String,
     },
+    /// A plan, or what is to be planned, breaks a rule.
+    #[error("the plan is refused: {0}")]
+    Plan(Box<PlanFault>),
+    /// A schedule does not keep its plan.
+    #[error("the schedule does not keep its plan: {0}")]
+    Schedule(Box<Hazard>),
+    /// The plan has no such node.
+    #[error("{operation}: the plan has no node {node}")]
+    UnknownNode {
+        /// What was refused.
+        operation: &'static str,
+        /// The node.
+        node: u64,
+    },
+    /// A start beyond a node's slot.
+    #[error("{operation}: byte {start} is beyond node {node}, which has {size} bytes at {offset}")]
+    OutOfSlot {
+        /// What was refused.
+        operation: &'static str,
+        /// The node.
+        node: u64,
+        /// Where its slot begins, in bytes from the arena's start.
+        offset: u64,
+        /// The slot's size in bytes.
+        size: u64,
+        /// The start that was asked for, in bytes from the slot's.
+        start: u64,
+    },
+    /// A start beyond a planned arena.
+    #[error("{operation}: byte {start} is beyond the arena, which has {size} bytes")]
+    OutOfArena {
+        /// What was refused.
+        operation: &'static str,
+        /// The arena's size in bytes.
+        size: u64,
+        /// The start that was asked for, in bytes from the arena's.
+        start: u64,
+    },
+    /// An offset that is no number of elements, or none of 32 bits.
+    #[error("byte {offset}, where node {node} begins, is no 32-bit number of elements of {element} bytes")]
+    ElementOffset {
+        /// The node.
+        node: u64,
+        /// Where its slot begins, in bytes from the arena's start.
+        offset: u64,
+        /// The size of an element in bytes.
+        element: usize,
+    },
+    /// Two arenas whose plans differ.
+    #[error("{operation}: the plans differ: {own:032x} and {other:032x}")]
+    AnotherPlan {
+        /// What was refused.
+        operation: &'static str,
+        /// The fingerprint of one's own plan.
+        own: u128,
+        /// That of the other.
+        other: u128,
+    },
+    /// Copies of one list that clash: what comes of them would depend on their order.
+    #[error("{operation}: copies {first} and {second} of the list clash")]
+    ClashingCopies {
+        /// What was refused.
+        operation: &'static str,
+        /// Two copies, by their places in the list. The first of them writes bytes that the other reads or writes.
+        first: usize,
+        /// The other.
+        second: usize,
+    },
+    /// A table of buffers that can't be read.
+    #[error("line {line}, column `{column}`: {reason}")]
+    Table {
+        /// The line, from one on; zero for what is missing in the whole table.
+        line: usize,
+        /// The column, by its header; the header itself where that can't be read.
+        column: String,
+        /// What is wrong, with the value.
+        reason: String,
+    },
     /// The result of deferred work was taken before.
     #[error("the deferred result was taken before")]
     AlreadyTaken,
@@ -438,6 +517,15 @@ impl Error {
             | Self::OutOfAllocation { .. }
             | Self::Unreachable { .. }
             | Self::LengthMismatch { .. }
+            | Self::Plan(_)
+            | Self::Schedule(_)
+            | Self::Table { .. }
+            | Self::UnknownNode { .. }
+            | Self::OutOfSlot { .. }
+            | Self::OutOfArena { .. }
+            | Self::ElementOffset { .. }
+            | Self::AnotherPlan { .. }
+            | Self::ClashingCopies { .. }
             | Self::AlreadyTaken => Status::InvalidArgument,
             Self::Device { .. } => Status::Device,
             Self::Contended { .. } => Status::Contended,

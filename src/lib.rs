@@ -18,6 +18,8 @@ mod cudarc;
 mod error;
 mod executor;
 mod panics;
+pub mod plan;
+mod planned;
 mod pointer;
 mod sync;
 mod tape;
@@ -35,6 +37,9 @@ pub use error::{Error, Holder, Refused, Result, StaleReason, Status, TapeRule};
 #[cfg(gpu)]
 pub use executor::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};
 pub use executor::{Deferred, Executor};
+#[cfg(gpu)]
+pub use planned::CapturedRun;
+pub use planned::{CopyBatch, PlannedArena, PlannedView, PreparedBatch, Rows, Run};
 pub use pointer::{AllocationOrigin, MemoryKind, PointerInfo, classify, classify_range};
 pub use tape::{Offset, Tape, TapeView};
 pub use view::{DeviceGuard, Export, PublishedTape, ReadGuard, TapeGuard, View};

@@ -427,6 +427,11 @@ impl Arena {
         self.core().description
     }
 
+    /// Whether its blocks come from a device's driver: host-coherent ones too.
+    pub(crate) fn is_of_device(&self) -> bool {
+        self.core().source.is_on_device()
+    }
+
     /// The arena's alignment in bytes: every output's address is a multiple of it.
     #[must_use]
     pub fn alignment(&self) -> usize {

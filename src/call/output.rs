@@ -50,7 +50,7 @@ impl<T: Pod> Output<T> {
         Self { hold, address, len }
     }
 
-    fn host_access(&self, operation: &'static str) -> Result<()> {
+    pub(super) fn host_access(&self, operation: &'static str) -> Result<()> {
         let access = if self.hold.stamp.is_on_device() { Access::InUse } else { Access::Room };
         self.hold.host_access(operation, access)
     }

@@ -1,0 +1,9 @@
+//! Planned arenas: programs of writes, copies and clears against a plain model, byte for byte, on every backend that is here;
+//! and what is promised of runs and their views.
+
+mod model;
+mod programs;
+mod promises;
+mod subjects;
+#[path = "../vendors/mod.rs"]
+mod vendors;

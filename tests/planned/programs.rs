@@ -1,0 +1,282 @@
+//! Programs, on a planned arena and on the model.
+
+use device_arena::plan::{MemoryPlan, Slot};
+use device_arena::{Error, PlannedArena, Run};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+
+use crate::model::Model;
+use crate::subjects::{Subject, subjects};
+
+/// The size of an element: of `u8`, `u16`, `u32` or `u64`.
+#[derive(Clone, Copy, Debug)]
+enum Element {
+    One,
+    Two,
+    Four,
+    Eight,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write {
+        node: u64,
+        first: usize,
+        bytes: Vec<u8>,
+        element: Element,
+    },
+    Read {
+        node: u64,
+        first: usize,
+        count: usize,
+        element: Element,
+    },
+    ReadAt {
+        first: usize,
+        count: usize,
+        element: Element,
+    },
+    Copy {
+        to: (u64, usize),
+        from: (u64, usize),
+        count: usize,
+        element: Element,
+    },
+    Batch {
+        copies: Vec<((u64, usize), (u64, usize), usize)>,
+        element: Element,
+    },
+    Clear {
+        node: u64,
+    },
+    /// The run ends, and the next one begins.
+    Next,
+    /// So does this one, but without a finish.
+    Abandon,
+    /// All bytes to a twin, which is compared.
+    Twin,
+}
+
+/// As an element's type, for a function that is generic over it.
+macro_rules! with {
+    ($element:expr, $type:ident => $body:expr) => {
+        match $element {
+            Element::One => {
+                type $type = u8;
+                $body
+            }
+            Element::Two => {
+                type $type = u16;
+                $body
+            }
+            Element::Four => {
+                type $type = u32;
+                $body
+            }
+            Element::Eight => {
+                type $type = u64;
+                $body
+            }
+        }
+    };
+}
+
+/// A plan of a few slots: side by side, with gaps, and aliases that overlap on purpose.
+fn plan() -> impl Strategy<Value = MemoryPlan> {
+    let slot = (0u64..4000, prop::sample::select(vec![1u64, 8, 64, 256]), 0u64..300);
+    (prop::collection::vec(slot, 1..8), any::<bool>()).prop_map(|(slots, aliased)| {
+        let (mut offset, mut builder) = (0u64, MemoryPlan::builder());
+        let mut first = None;
+        for (node, (size, alignment, gap)) in slots.into_iter().enumerate() {
+            offset = (offset + gap).next_multiple_of(alignment);
+            builder = builder.slot(Slot::new(node as u64 * 3, offset, size).aligned(alignment));
+            first.get_or_insert((offset, size));
+            offset += size;
+        }
+        if let Some((start, size)) = first.filter(|_| aliased) {
+            builder = builder.slot(Slot::new(100, start + size / 3, size - size / 3).alias_of(0));
+        }
+        builder.total(offset + 17).build().unwrap()
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // Every third number is a node, and 100 may be; the others are unknown.
+    let node = || prop_oneof![12 => (0u64..8).prop_map(|node| node * 3), 2 => Just(100u64), 1 => 0u64..30];
+    let first = || prop_oneof![3 => Just(0usize), 3 => 0usize..600, 1 => 3000usize..6000];
+    let count = || prop_oneof![4 => 0usize..800, 1 => Just(1_000_000usize)];
+    let element = || prop::sample::select(vec![Element::One, Element::Two, Element::Four, Element::Eight]);
+    let place = || (node(), first());
+    let copy = (place(), place(), count());
+    prop_oneof![
+        4 => (node(), first(), prop::collection::vec(any::<u8>(), 0..2000), element())
+            .prop_map(|(node, first, bytes, element)| Step::Write { node, first, bytes, element }),
+        2 => (node(), first(), 0usize..3000, element())
+            .prop_map(|(node, first, count, element)| Step::Read { node, first, count, element }),
+        1 => (0usize..20_000, 0usize..3000, element())
+            .prop_map(|(first, count, element)| Step::ReadAt { first, count, element }),
+        4 => (place(), place(), count(), element())
+            .prop_map(|(to, from, count, element)| Step::Copy { to, from, count, element }),
+        3 => (prop::collection::vec(copy, 0..6), element())
+            .prop_map(|(copies, element)| Step::Batch { copies, element }),
+        1 => node().prop_map(|node| Step::Clear { node }),
+        2 => Just(Step::Next),
+        1 => Just(Step::Abandon),
+        1 => Just(Step::Twin),
+    ]
+}
+
+fn size(element: Element) -> usize {
+    with!(element, T => size_of::<T>())
+}
+
+/// The outcome of a start or a node that may be wrong: the model has none, the arena an error that says so.
+fn amount(outcome: Result<usize, Error>) -> Result<Option<usize>, TestCaseError> {
+    match outcome {
+        Ok(amount) => Ok(Some(amount)),
+        Err(Error::UnknownNode { .. } | Error::OutOfSlot { .. } | Error::OutOfArena { .. }) => Ok(None),
+        Err(error) => Err(TestCaseError::fail(format!("unexpected: {error}"))),
+    }
+}
+
+fn fail(error: Error) -> TestCaseError {
+    TestCaseError::fail(format!("unexpected: {error}"))
+}
+
+/// Whether two copies of a list clash: one writes what the other reads or writes. A copy onto itself does nothing.
+fn clash(copies: &[(usize, usize, usize)]) -> bool {
+    let overlap = |a: usize, b: usize, (a_len, b_len): (usize, usize)| a < b + b_len && b < a + a_len;
+    let moves = |copy: &&(usize, usize, usize)| copy.0 != copy.1 && copy.2 != 0;
+    let copies: Vec<_> = copies.iter().filter(moves).collect();
+    copies.iter().enumerate().any(|(i, one)| {
+        copies.iter().enumerate().any(|(j, other)| {
+            let lens = (one.2, other.2);
+            i != j && (overlap(one.0, other.0, lens) || overlap(one.0, other.1, lens))
+        })
+    })
+}
+
+fn run_step(run: &mut Run, model: &mut Model, step: &Step) -> Result<(), TestCaseError> {
+    match step {
+        Step::Write { node, first, bytes, element } => {
+            let size = size(*element);
+            let bytes = &bytes[..bytes.len() / size * size];
+            let written = with!(*element, T => {
+                let values: Vec<T> = bytes.chunks_exact(size).map(bytemuck::pod_read_unaligned).collect();
+                run.write_from(*node, *first, &values)
+            });
+            prop_assert_eq!(amount(written)?, model.write(*node, *first, bytes, size));
+        }
+        Step::Read { node, first, count, element } => {
+            let (read, values) = with!(*element, T => {
+                let mut values = vec![T::MAX; *count];
+                let read = run.read_from(*node, *first, &mut values);
+                (read, bytemuck::cast_slice::<T, u8>(&values).to_vec())
+            });
+            let expected = model.read(*node, *first, *count, size(*element));
+            let read = amount(read)?.map(|count| &values[..count * size(*element)]);
+            prop_assert_eq!(read, expected);
+        }
+        Step::ReadAt { first, count, element } => {
+            let (read, values) = with!(*element, T => {
+                let mut values = vec![T::MAX; *count];
+                let read = run.read_at(*first as u64, &mut values);
+                (read, bytemuck::cast_slice::<T, u8>(&values).to_vec())
+            });
+            let expected = model.read_at(*first, *count, size(*element));
+            let read = amount(read)?.map(|count| &values[..count * size(*element)]);
+            prop_assert_eq!(read, expected);
+        }
+        Step::Copy { to, from, count, element } => {
+            let copied = with!(*element, T => run.copy_range::<T>(to.0, to.1, from.0, from.1, *count));
+            let place = model.place(*to, *from, *count, size(*element));
+            prop_assert_eq!(amount(copied)?, place.map(|(_, _, bytes)| bytes / size(*element)));
+            if let Some(place) = place {
+                model.copy(place);
+            }
+        }
+        Step::Batch { copies, element } => {
+            let mut batch = run.copies();
+            let mut places = Vec::new();
+            for (to, from, count) in copies {
+                let added = with!(*element, T => batch.copy::<T>(*to, *from, *count));
+                let place = model.place(*to, *from, *count, size(*element));
+                prop_assert_eq!(amount(added)?, place.map(|(_, _, bytes)| bytes / size(*element)));
+                places.extend(place);
+            }
+            match batch.launch() {
+                Ok(()) => {
+                    prop_assert!(!clash(&places), "a clash was taken: {:?}", places);
+                    places.into_iter().for_each(|place| model.copy(place));
+                }
+                Err(Error::ClashingCopies { .. }) => prop_assert!(clash(&places), "no clash: {:?}", places),
+                Err(error) => return Err(fail(error)),
+            }
+        }
+        Step::Clear { node } => {
+            let cleared = amount(run.clear(*node).map(|()| 0))?;
+            prop_assert_eq!(cleared.is_some(), model.clear(*node).is_some());
+        }
+        Step::Next | Step::Abandon | Step::Twin => {}
+    }
+    Ok(())
+}
+
+fn all_of(run: &Run, model: &Model) -> Result<(), TestCaseError> {
+    let mut bytes = vec![0xEE; model.bytes.len()];
+    let read = run.read_at::<u8>(0, &mut bytes).map_err(fail)?;
+    prop_assert_eq!(read, bytes.len());
+    prop_assert_eq!(&bytes, &model.bytes);
+    Ok(())
+}
+
+fn run_program(subject: &Subject, plan: &MemoryPlan, steps: &[Step]) -> Result<(), TestCaseError> {
+    let arena = subject.arena(plan).map_err(fail)?;
+    let twin: PlannedArena = subject.arena(plan).map_err(fail)?;
+    let mut model = Model::new(plan);
+    let mut run = arena.begin().map_err(fail)?;
+    all_of(&run, &model)?;
+    for step in steps {
+        run_step(&mut run, &mut model, step)?;
+        match step {
+            Step::Next => {
+                let view = run.finish().map_err(fail)?;
+                let bytes = view.bytes().to_vec().map_err(fail)?;
+                prop_assert_eq!(&bytes, &model.bytes);
+                run = arena.begin().map_err(fail)?;
+                prop_assert!(!view.is_current());
+                let is_stale = matches!(view.bytes().to_vec(), Err(Error::Stale { .. }));
+                prop_assert!(is_stale);
+            }
+            Step::Abandon => {
+                drop(run);
+                run = arena.begin().map_err(fail)?;
+            }
+            Step::Twin => {
+                let mut other = twin.begin().map_err(fail)?;
+                prop_assert_eq!(run.copy_into(&mut other).map_err(fail)?, plan.total());
+                all_of(&other, &model)?;
+            }
+            _ => {}
+        }
+    }
+    all_of(&run, &model)?;
+    drop(run);
+    prop_assert_eq!(arena.stats().allocations, 1);
+    Ok(())
+}
+
+#[test]
+fn programs_agree_with_the_model() {
+    let cases = std::env::var("DEVICE_ARENA_PROGRAMS").map_or(400, |count| count.parse().unwrap());
+    for subject in subjects() {
+        let config = Config { cases, failure_persistence: None, ..Config::default() };
+        let programs = (plan(), prop::collection::vec(step(), 1..30));
+        let outcome =
+            TestRunner::new(config).run(&programs, |(plan, steps)| run_program(&subject, &plan, &steps));
+        if let Err(failure) = outcome {
+            panic!("{}: {failure}", subject.name);
+        }
+        println!("backend under test: {}, {cases} programs", subject.name);
+    }
+}

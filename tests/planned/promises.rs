@@ -1,0 +1,208 @@
+//! What is promised of runs, and of the views that they leave.
+
+use device_arena::plan::{MemoryPlan, Slot};
+use device_arena::{Error, Placement, PlannedArena, Status};
+
+use crate::subjects::{Subject, subjects};
+
+fn plan() -> MemoryPlan {
+    let slots = [Slot::new(1, 0, 1000), Slot::new(2, 1024, 4096), Slot::new(7, 5120, 3).named("tail")];
+    MemoryPlan::builder().alignment(256).slots(slots).total(8192).build().unwrap()
+}
+
+fn each(test: impl Fn(&Subject, PlannedArena)) {
+    for subject in subjects() {
+        println!("backend: {}", subject.name);
+        let arena = subject.arena(&plan()).unwrap();
+        test(&subject, arena);
+    }
+}
+
+#[test]
+fn making_one_allocates_nothing_and_the_first_run_does_once() {
+    each(|_, arena| {
+        assert_eq!(arena.stats().allocations, 0);
+        for _ in 0..5 {
+            arena.begin().unwrap().finish().unwrap();
+        }
+        assert_eq!(arena.stats().allocations, 1);
+    });
+}
+
+#[test]
+fn padding_is_zero_in_the_first_run() {
+    each(|_, arena| {
+        let run = arena.begin().unwrap();
+        let mut bytes = vec![1u8; 8192];
+        assert_eq!(run.read_at(0, &mut bytes).unwrap(), 8192);
+        assert!(bytes.iter().all(|&byte| byte == 0));
+    });
+}
+
+#[test]
+fn bytes_survive_runs_and_abandoned_ones() {
+    each(|_, arena| {
+        assert_eq!(arena.write(2, &[1u32, 2, 3]).unwrap(), 3);
+        drop(arena.begin().unwrap());
+        let run = arena.begin().unwrap();
+        let mut values = [0u32; 4];
+        assert_eq!(run.read(2, &mut values).unwrap(), 4);
+        assert_eq!(values, [1, 2, 3, 0]);
+    });
+}
+
+#[test]
+fn a_second_run_is_contended_and_changes_nothing() {
+    each(|_, arena| {
+        let mut run = arena.begin().unwrap();
+        run.write(1, b"held").unwrap();
+        let error = arena.begin().unwrap_err();
+        assert_eq!(error.status(), Status::Contended);
+        assert!(matches!(arena.write(1, b"no"), Err(Error::Contended { .. })));
+        let view = run.finish().unwrap();
+        assert_eq!(&view.slot::<u8>(1).unwrap().to_vec().unwrap()[..4], b"held");
+    });
+}
+
+#[test]
+fn readers_hold_runs_off() {
+    each(|subject, arena| {
+        arena.write(1, b"read").unwrap();
+        let view = arena.last().unwrap().slot::<u8>(1).unwrap();
+        if subject.placement != Placement::Device {
+            // What the device did with coherent memory has to have passed.
+            subject.executor.synchronize().unwrap();
+            let guard = view.read().unwrap();
+            assert!(matches!(arena.begin(), Err(Error::Contended { .. })));
+            assert_eq!(&guard[..4], b"read");
+        }
+        if !subject.is_host() {
+            let guard = view.read_on(&subject.executor).unwrap();
+            assert!(matches!(arena.begin(), Err(Error::Contended { .. })));
+            drop(guard);
+        }
+        drop(arena.begin().unwrap());
+    });
+}
+
+#[test]
+fn an_unknown_node_is_named_and_makes_no_view_stale() {
+    each(|_, arena| {
+        arena.write(1, b"x").unwrap();
+        let view = arena.last().unwrap();
+        let error = arena.write(3, b"y").unwrap_err();
+        assert!(matches!(error, Error::UnknownNode { node: 3, .. }), "{error}");
+        assert!(view.is_current());
+        assert!(matches!(view.slot::<u8>(3), Err(Error::UnknownNode { node: 3, .. })));
+        assert!(matches!(arena.byte_offset(3), Err(Error::UnknownNode { node: 3, .. })));
+        assert!(!arena.has(3) && arena.has(7));
+    });
+}
+
+#[test]
+fn offsets_are_in_bytes_and_in_whole_elements() {
+    let slots = [Slot::new(1, 6, 10), Slot::new(2, 1 << 40, 64)];
+    let plan = MemoryPlan::builder().slots(slots).build().unwrap();
+    assert_eq!(plan.byte_offset(1).unwrap(), 6);
+    assert_eq!(plan.elem_offset::<u16>(1).unwrap(), 3);
+    assert_eq!(plan.slot_elems::<u32>(1).unwrap(), 2);
+    let error = plan.elem_offset::<u32>(1).unwrap_err();
+    assert!(matches!(error, Error::ElementOffset { node: 1, offset: 6, element: 4 }), "{error}");
+    // Past what 32 bits count.
+    assert!(matches!(plan.elem_offset::<u8>(2), Err(Error::ElementOffset { node: 2, .. })));
+    assert!(matches!(plan.elem_offset::<u64>(2), Err(Error::ElementOffset { node: 2, .. })));
+    assert_eq!(plan.elem_offset_64::<u64>(2).unwrap(), 1 << 37);
+    // Of a type without a size there are none.
+    assert_eq!(plan.slot_elems::<[u8; 0]>(1).unwrap(), 0);
+    assert!(plan.elem_offset::<[u8; 0]>(1).is_err());
+}
+
+#[test]
+fn amounts_are_clamped_and_returned_and_a_start_beyond_is_an_error() {
+    each(|_, arena| {
+        let mut run = arena.begin().unwrap();
+        assert_eq!(run.write(7, b"abcdef").unwrap(), 3);
+        assert_eq!(run.write_from(7, 3, b"x").unwrap(), 0);
+        let error = run.write_from(7, 4, b"x").unwrap_err();
+        assert!(
+            matches!(error, Error::OutOfSlot { node: 7, offset: 5120, size: 3, start: 4, .. }),
+            "{error}"
+        );
+        assert_eq!(run.copy_prefix::<u8>(1, 7, usize::MAX).unwrap(), 3);
+        assert_eq!(run.copy_range::<u16>(1, 400, 2, 2000, 500).unwrap(), 48);
+        assert!(matches!(run.copy_range::<u8>(1, 1001, 2, 0, 1), Err(Error::OutOfSlot { node: 1, .. })));
+        let mut tail = [9u8; 5];
+        assert_eq!(run.read(7, &mut tail).unwrap(), 3);
+        assert_eq!(&tail, b"abc\x09\x09");
+        assert!(matches!(run.read_at::<u8>(8193, &mut tail), Err(Error::OutOfArena { .. })));
+        assert_eq!(run.read_at::<u8>(8190, &mut tail).unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_twin_of_another_plan_is_refused() {
+    each(|subject, arena| {
+        let other = MemoryPlan::builder().alignment(256).slot(Slot::new(1, 0, 1000)).total(8192).build();
+        let other = subject.arena(&other.unwrap()).unwrap();
+        let (mut run, mut twin) = (arena.begin().unwrap(), other.begin().unwrap());
+        assert!(matches!(run.copy_into(&mut twin), Err(Error::AnotherPlan { .. })));
+    });
+}
+
+/// From the host to each device and back, and between placements.
+#[test]
+fn a_twin_may_be_anywhere() {
+    let all = subjects();
+    for one in &all {
+        for other in &all {
+            let (from, to) = (one.arena(&plan()).unwrap(), other.arena(&plan()).unwrap());
+            from.write(2, &[5u64, 6, 7]).unwrap();
+            let (mut run, mut twin) = (from.begin().unwrap(), to.begin().unwrap());
+            assert_eq!(run.copy_into(&mut twin).unwrap(), 8192);
+            // What this one gets next comes behind the copy.
+            run.clear(2).unwrap();
+            let mut values = [0u64; 3];
+            twin.read(2, &mut values).unwrap();
+            assert_eq!(values, [5, 6, 7], "{} to {}", one.name, other.name);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_lost_where_the_block_can_not_be_made() {
+    each(|subject, _| {
+        let plan = MemoryPlan::builder().slot(Slot::new(1, 0, 1 << 50)).build().unwrap();
+        let arena = subject.arena(&plan).unwrap();
+        let error = arena.begin().unwrap_err();
+        assert_eq!(error.status(), Status::OutOfMemory, "{error}");
+        assert!(arena.holder().is_none());
+        assert!(arena.begin().is_err());
+    });
+}
+
+#[test]
+fn a_plan_of_nothing_is_a_plan() {
+    for subject in subjects() {
+        let plan = MemoryPlan::builder().slot(Slot::new(1, 0, 0)).build().unwrap();
+        let arena = subject.arena(&plan).unwrap();
+        let mut run = arena.begin().unwrap();
+        assert_eq!(run.write(1, b"x").unwrap(), 0);
+        assert_eq!(run.copy_prefix::<u8>(1, 1, 9).unwrap(), 0);
+        assert!(run.finish().unwrap().slot::<u8>(1).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_run_can_be_left_to_what_is_queued() {
+    each(|subject, arena| {
+        let mut run = arena.begin().unwrap();
+        run.write(1, b"soon").unwrap();
+        if subject.is_host() {
+            return;
+        }
+        let (view, deferred) = run.defer(&subject.executor).unwrap();
+        deferred.wait().unwrap();
+        assert_eq!(&view.slot::<u8>(1).unwrap().to_vec().unwrap()[..4], b"soon");
+        drop(arena.begin().unwrap());
+    });
+}
