@@ -1,6 +1,7 @@
 //! What can go wrong, said once: `Error` for Rust, `Status` for the words that bindings share.
 
 use crate::backend::Vendor;
+use crate::plan::{Hazard, PlanFault};
 
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -337,6 +338,22 @@ pub enum Error {
         /// The panic's message, where it had one.
         message: String,
     },
+    /// A plan, or what is to be planned, breaks a rule.
+    #[error("the plan is refused: {0}")]
+    Plan(Box<PlanFault>),
+    /// A schedule does not keep its plan.
+    #[error("the schedule does not keep its plan: {0}")]
+    Schedule(Box<Hazard>),
+    /// A table of buffers that can't be read.
+    #[error("line {line}, column `{column}`: {reason}")]
+    Table {
+        /// The line, from one on; zero for what is missing in the whole table.
+        line: usize,
+        /// The column, by its header; the header itself where that can't be read.
+        column: String,
+        /// What is wrong, with the value.
+        reason: String,
+    },
     /// The result of deferred work was taken before.
     #[error("the deferred result was taken before")]
     AlreadyTaken,
@@ -438,6 +455,9 @@ impl Error {
             | Self::OutOfAllocation { .. }
             | Self::Unreachable { .. }
             | Self::LengthMismatch { .. }
+            | Self::Plan(_)
+            | Self::Schedule(_)
+            | Self::Table { .. }
             | Self::AlreadyTaken => Status::InvalidArgument,
             Self::Device { .. } => Status::Device,
             Self::Contended { .. } => Status::Contended,

@@ -18,6 +18,7 @@ mod cudarc;
 mod error;
 mod executor;
 mod panics;
+pub mod plan;
 mod pointer;
 mod sync;
 mod tape;
