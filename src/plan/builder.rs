@@ -94,7 +94,7 @@ fn check_slot(slot: &Slot, alignment: u64, total: Option<u64>) -> Result<u64> {
         return PlanFault::Lifetime { node: slot.node, lifetime }.refuse();
     }
     let alignment = slot.alignment.max(alignment);
-    if slot.offset % alignment != 0 {
+    if !slot.offset.is_multiple_of(alignment) {
         return PlanFault::Misaligned { slot: slot.clone(), alignment }.refuse();
     }
     let Some(end) = slot.end() else { return PlanFault::Overflow { slot: slot.clone() }.refuse() };

@@ -111,7 +111,8 @@ impl Problem {
         let (mut highest, mut sum): (u64, u64) = (0, 0);
         for (index, item) in self.items.iter().enumerate() {
             let room = item.size.checked_add(item.alignment).and_then(|room| sum.checked_add(room));
-            let end = item.fixed.unwrap_or(0).checked_add(item.size).map(|end| end.max(highest));
+            let end = item.fixed.map_or(Some(0), |offset| offset.checked_add(item.size));
+            let end = end.map(|end| end.max(highest));
             match room.zip(end) {
                 Some((room, end)) if room.checked_add(end).is_some_and(|all| all <= i64::MAX as u64) => {
                     (sum, highest) = (room, end);

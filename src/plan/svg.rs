@@ -107,8 +107,11 @@ fn in_words(bytes: u64) -> String {
             break;
         }
         let count = bytes as f64 / unit_bytes as f64;
-        found =
-            if bytes % unit_bytes == 0 { format!("{count} {unit}") } else { format!("{count:.2} {unit}") };
+        found = if bytes.is_multiple_of(unit_bytes) {
+            format!("{count} {unit}")
+        } else {
+            format!("{count:.2} {unit}")
+        };
     }
     found
 }

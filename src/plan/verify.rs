@@ -88,7 +88,7 @@ impl MemoryPlan {
         if slot.end().is_none_or(|end| end > self.total()) {
             return PlanFault::OutOfBounds { slot: slot.clone(), total: self.total() }.refuse();
         }
-        if !buffer.alignment.is_power_of_two() || slot.offset % buffer.alignment != 0 {
+        if !buffer.alignment.is_power_of_two() || !slot.offset.is_multiple_of(buffer.alignment) {
             return PlanFault::Misaligned { slot: slot.clone(), alignment: buffer.alignment }.refuse();
         }
         if slot.alias_of != buffer.alias_of {

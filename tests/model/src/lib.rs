@@ -12,6 +12,7 @@
 mod fuzz;
 mod lane;
 mod model;
+mod plans;
 mod program;
 mod run;
 mod subject;
@@ -20,6 +21,9 @@ mod value;
 
 pub use fuzz::{fuzz_program, fuzz_program_on, fuzz_tape};
 pub use model::{LAST_GENERATION, MAX_OUTPUTS, MAX_READERS};
+pub use plans::{
+    check_planner, check_schedule, check_table, clashing, fault_of, first_hazard, fuzz_plan, least_peak,
+};
 pub use program::{
     Align, Begin, Deferral, Ending, First, Growth, Limit, Op, Options, Place, Program, Read, Release, Room,
     Scrub, Step, Type, Write,
