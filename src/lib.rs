@@ -39,7 +39,7 @@ pub use executor::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape
 pub use executor::{Deferred, Executor};
 #[cfg(gpu)]
 pub use planned::CapturedRun;
-pub use planned::{CopyBatch, PlannedArena, PlannedView, PreparedBatch, Rows, Run};
+pub use planned::{CopyBatch, PlannedArena, PlannedView, PreparedBatch, RowOrder, Rows, Run};
 pub use pointer::{AllocationOrigin, MemoryKind, PointerInfo, classify, classify_range};
 pub use tape::{Offset, Tape, TapeView};
 pub use view::{DeviceGuard, Export, PublishedTape, ReadGuard, TapeGuard, View};

@@ -8,7 +8,6 @@ use bytemuck::Pod;
 use super::{Call, Output};
 use crate::backend::{Backend, CopyRange, RoomReset};
 use crate::error::{Error, Refused, Result, StaleReason};
-use crate::sync::Ordering;
 
 /// The header in front of the room, as `include/device_arena.h` declares it, with the padding that keeps the room behind
 /// it aligned.
@@ -125,14 +124,7 @@ impl<T: Pod> DeviceRoom<T> {
         };
         let hold = self.bytes.hold();
         let (core, stream) = (hold.core(), hold.stream());
-        // A graph of another call would do it again when this one's room is gone.
-        let of_its_own = core.captured.load(Ordering::Relaxed) == hold.generation();
-        if let Some(stream) = stream
-            && !of_its_own
-            && core.source.backend.is_capturing(stream)?
-        {
-            return Err(Error::Capturing { operation: "device_room" });
-        }
+        hold.check_capture("device_room")?;
         // SAFETY: header and room are of the running call, and work that uses them is in the stream.
         unsafe { core.source.backend.rewind(stream, Some(&reset), &[]) }?;
         self.bytes.note_queued();

@@ -6,7 +6,8 @@ use std::ptr::NonNull;
 use super::check_device;
 use crate::arena::{Access, Core, CoreRef, Patience, Stamp};
 use crate::backend::{Backend, CopyRange, Stream};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::sync::Ordering;
 
 /// One hold on the lease: what an open output has of its call.
 #[derive(Debug)]
@@ -52,6 +53,23 @@ impl Hold {
         self.note_queued();
         self.stamp = self.stamp.on_device();
         Ok(())
+    }
+
+    /// Whether work on the call's room may go to the stream: a graph of another call would do it again when this one's room
+    /// is gone. Answers whether it becomes a part of the call's own graph.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Capturing`] while the stream is being captured for anything but this very call.
+    pub(super) fn check_capture(&self, operation: &'static str) -> Result<bool> {
+        let core = self.core();
+        if core.captured.load(Ordering::Relaxed) == self.generation() {
+            return Ok(true);
+        }
+        match self.stream() {
+            Some(stream) if core.source.backend.is_capturing(stream)? => Err(Error::Capturing { operation }),
+            _ => Ok(false),
+        }
     }
 
     /// Notes work on room that the host shares with the device: the fence is to stand behind it.

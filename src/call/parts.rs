@@ -1,7 +1,7 @@
 //! Parts of an output by their offsets: what runs of planned arenas write, read, move and clear.
 
 use super::Output;
-use crate::backend::{Backend, CopyRange, ScrubRange};
+use crate::backend::{Backend, CopyRange, CopyRows, PreparedCopies, ScrubRange};
 use crate::error::{Error, Result};
 
 /// A move within one output, in bytes from its start.
@@ -94,6 +94,7 @@ impl Output<u8> {
             return Ok(());
         }
         let core = self.hold().core();
+        self.hold().check_capture(operation)?;
         // SAFETY: as above, in the order of the stream; that no ranges clash is the caller's promise.
         unsafe { core.source.backend.copy(self.hold().stream(), &ranges) }?;
         self.note_queued();
@@ -118,6 +119,7 @@ impl Output<u8> {
             return Ok(());
         }
         let core = self.hold().core();
+        self.hold().check_capture(operation)?;
         let range = ScrubRange { address, bytes, value };
         // SAFETY: as above, in the order of the stream.
         unsafe { core.source.backend.rewind(self.hold().stream(), None, &[range]) }?;
@@ -178,5 +180,52 @@ impl Output<u8> {
             other.write_part(operation, at, part)?;
         }
         Ok(())
+    }
+}
+
+impl Output<u8> {
+    /// Makes copies whose ends are live as one launch, and one for each set of rows. On a device they are queued.
+    ///
+    /// # Safety
+    ///
+    /// As [`Backend::copy`] and [`Backend::copy_rows`]: the ends are live, where the host or the executor's device reaches
+    /// them, until the stream has passed, and no copy's destination clashes with another copy.
+    pub(crate) unsafe fn copy_ranges(&mut self, ranges: &[CopyRange], rows: &[CopyRows]) -> Result<()> {
+        let core = self.hold().core();
+        let backend = &core.source.backend;
+        let stream = self.hold().stream();
+        if !ranges.is_empty() {
+            // SAFETY: the caller's promise is the same.
+            unsafe { backend.copy(stream, ranges) }?;
+        }
+        for rows in rows {
+            // SAFETY: as above.
+            unsafe { backend.copy_rows(stream, rows) }?;
+        }
+        self.note_queued();
+        Ok(())
+    }
+
+    /// Puts a list where the stream's device reads it.
+    pub(crate) fn prepare_ranges(&self, ranges: &[CopyRange]) -> Result<PreparedCopies> {
+        self.hold().core().source.backend.prepare(self.hold().stream(), ranges)
+    }
+
+    /// As [`copy_ranges`](Self::copy_ranges), of a list that was prepared.
+    ///
+    /// # Safety
+    ///
+    /// As [`Backend::copy_prepared`] and [`Backend::copy_rows`].
+    pub(crate) unsafe fn copy_prepared(&mut self, list: &PreparedCopies, rows: &[CopyRows]) -> Result<()> {
+        let core = self.hold().core();
+        // SAFETY: the caller's promise is the same.
+        unsafe { core.source.backend.copy_prepared(self.hold().stream(), list) }?;
+        // SAFETY: as above.
+        unsafe { self.copy_ranges(&[], rows) }
+    }
+
+    /// Whether work goes into the room's own graph: see [`Hold::check_capture`](super::hold::Hold::check_capture).
+    pub(crate) fn check_capture(&self, operation: &'static str) -> Result<bool> {
+        self.hold().check_capture(operation)
     }
 }

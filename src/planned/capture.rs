@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::batch::Prepared;
 use super::view::PlannedView;
 use super::{PlannedArena, Run, Shared};
 use crate::error::{Error, Result};
@@ -15,6 +16,8 @@ use crate::view::View;
 pub struct CapturedRun {
     captured: Captured<View<u8>>,
     shared: Arc<Shared>,
+    /// Lists that the graph reads. After it: they go last.
+    _kept: Vec<Arc<Prepared>>,
 }
 
 impl PlannedArena {
@@ -32,12 +35,15 @@ impl PlannedArena {
             // The block is made and zeroed outside of the graph.
             self.begin()?.finish()?;
         }
+        let mut kept = Vec::new();
         let captured = executor.capture(&self.arena, |call| {
             let mut run = Run::new(None, self.room_of(call)?, Arc::clone(&self.shared));
-            work(&mut run)?;
+            let worked = work(&mut run);
+            kept.append(&mut run.kept);
+            worked?;
             Ok(run.room.publish())
         })?;
-        Ok(CapturedRun { captured, shared: Arc::clone(&self.shared) })
+        Ok(CapturedRun { captured, shared: Arc::clone(&self.shared), _kept: kept })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether copies of one list clash: whether one of them writes what another reads or writes, so that what comes of them
 //! would depend on their order.
 
-use crate::backend::CopyRange;
+use crate::backend::{CopyRange, CopyRows};
 use crate::error::{Error, Result};
 
 /// One copy's ends as numbers, and its place in the list.
@@ -42,8 +42,9 @@ pub(super) fn check(operation: &'static str, ranges: &[CopyRange]) -> Result<()>
     for reader in &sorted {
         // Destinations are apart, so that each of them is looked at by the readers alone that touch it, and by one more.
         let first = sorted.partition_point(|writer| writer.to + writer.bytes <= reader.from);
-        let touched = sorted.iter().skip(first).take_while(|writer| writer.to < reader.from + reader.bytes);
-        if let Some(writer) = touched.filter(|writer| writer.place != reader.place).next() {
+        let mut touched =
+            sorted.iter().skip(first).take_while(|writer| writer.to < reader.from + reader.bytes);
+        if let Some(writer) = touched.find(|writer| writer.place != reader.place) {
             return clash(writer, reader);
         }
     }
@@ -64,6 +65,26 @@ fn are_apart_in_order(ends: impl Iterator<Item = Ends>) -> bool {
         most = most.max(from + bytes);
     }
     most <= first || end <= least
+}
+
+/// Rows in order as ranges.
+pub(super) fn spelt_out(rows: &CopyRows) -> impl Iterator<Item = CopyRange> + use<> {
+    let rows = *rows;
+    (0..rows.count).map(move |turn| CopyRange {
+        destination: rows.destination.wrapping_add(turn * rows.destination_stride),
+        source: rows.source.wrapping_add(turn * rows.source_stride),
+        bytes: rows.bytes,
+    })
+}
+
+/// Whether rows in order plainly don't clash: none of the destination touches the next, and all of the source lies on one
+/// side of it.
+pub(super) fn rows_are_apart(rows: &CopyRows) -> bool {
+    let Some(last) = rows.count.checked_sub(1) else { return true };
+    let (to, from) = (rows.destination.addr(), rows.source.addr());
+    let (to_end, from_end) =
+        (to + last * rows.destination_stride + rows.bytes, from + last * rows.source_stride + rows.bytes);
+    (last == 0 || rows.destination_stride >= rows.bytes) && (to_end <= from || from_end <= to)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod batch;
 mod capture;
 mod clashes;
 mod places;
+mod rows;
 mod run;
 mod twin;
 mod view;
@@ -15,9 +16,10 @@ use std::time::Duration;
 
 use bytemuck::Pod;
 
-pub use self::batch::{CopyBatch, PreparedBatch, Rows};
+pub use self::batch::{CopyBatch, PreparedBatch};
 #[cfg(gpu)]
 pub use self::capture::CapturedRun;
+pub use self::rows::{RowOrder, Rows};
 pub use self::run::Run;
 pub use self::view::PlannedView;
 use crate::arena::{Arena, ArenaDescription, ArenaOptions, ArenaStats, Growth, Placement};

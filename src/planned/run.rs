@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 
+use super::batch::Prepared;
 use super::view::PlannedView;
 use super::{CopyBatch, Shared};
 use crate::call::{Call, Output, Part};
@@ -23,11 +24,13 @@ pub struct Run {
     /// After the room, which is a hold of the call's. None within a capture, where it is somebody else's.
     call: Option<Call>,
     pub(super) shared: Arc<Shared>,
+    /// What the graph of a capture reads.
+    pub(super) kept: Vec<Arc<Prepared>>,
 }
 
 impl Run {
     pub(super) fn new(call: Option<Call>, room: Output<u8>, shared: Arc<Shared>) -> Self {
-        Self { room, call, shared }
+        Self { room, call, shared, kept: Vec::new() }
     }
 
     /// The plan.
@@ -127,7 +130,6 @@ impl Run {
     }
 
     /// Many copies, as one launch.
-    #[must_use]
     pub fn copies(&mut self) -> CopyBatch<'_> {
         CopyBatch::new(self)
     }
@@ -207,7 +209,7 @@ impl Run {
     }
 
     pub(super) fn publish(self) -> (PlannedView, Option<Call>) {
-        let Self { room, call, shared } = self;
+        let Self { room, call, shared, .. } = self;
         let view = room.publish();
         shared.keep(view.clone());
         (PlannedView::new(view, Arc::clone(&shared.plan)), call)
