@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::backend::{
-    AnyBackend, Backend, Block, CopyRange, DeviceInfo, Event, HostRetry, HostWork, Placement, RoomReset,
-    ScrubRange, Stream, Vendor,
+    AnyBackend, Backend, Block, CopyRange, CopyRows, DeviceInfo, Event, HostRetry, HostWork, Placement,
+    PreparedCopies, RoomReset, ScrubRange, Stream, Vendor,
 };
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
@@ -42,7 +42,13 @@ pub enum Operation {
     Notify,
     /// [`Backend::copy`].
     Copy,
-    /// [`Backend::transfer`].
+    /// [`Backend::copy_rows`].
+    CopyRows,
+    /// [`Backend::prepare`].
+    Prepare,
+    /// [`Backend::copy_prepared`].
+    CopyPrepared,
+    /// [`Backend::transfer`] and [`Backend::transfer_and_wait`].
     Transfer,
     /// [`Backend::synchronize`].
     Synchronize,
@@ -52,7 +58,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::Devices,
         Self::Classify,
         Self::Allocate,
@@ -66,6 +72,9 @@ impl Operation {
         Self::Wait,
         Self::Notify,
         Self::Copy,
+        Self::CopyRows,
+        Self::Prepare,
+        Self::CopyPrepared,
         Self::Transfer,
         Self::Synchronize,
         Self::Rewind,
@@ -86,6 +95,9 @@ impl Operation {
             Self::Wait => "wait",
             Self::Notify => "notify",
             Self::Copy => "copy",
+            Self::CopyRows => "copy_rows",
+            Self::Prepare => "prepare",
+            Self::CopyPrepared => "copy_prepared",
             Self::Transfer => "transfer",
             Self::Synchronize => "synchronize",
             Self::Rewind => "rewind",
@@ -326,6 +338,23 @@ impl Backend for Faults {
         self.meet(Operation::Copy)?;
         // SAFETY: the caller's promise is the same.
         unsafe { self.inner.copy(stream, ranges) }
+    }
+
+    unsafe fn copy_rows(&self, stream: Option<&Stream>, rows: &CopyRows) -> Result<()> {
+        self.meet(Operation::CopyRows)?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.inner.copy_rows(stream, rows) }
+    }
+
+    fn prepare(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<PreparedCopies> {
+        self.meet(Operation::Prepare)?;
+        self.inner.prepare(stream, ranges)
+    }
+
+    unsafe fn copy_prepared(&self, stream: Option<&Stream>, prepared: &PreparedCopies) -> Result<()> {
+        self.meet(Operation::CopyPrepared)?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.inner.copy_prepared(stream, prepared) }
     }
 
     unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {

@@ -10,6 +10,8 @@
 //! - A failure is an [`Error`] that names the vendor and the driver's call; after it nothing has changed.
 //! - Any method may be called from any thread. Whatever device is current on the thread stays current.
 
+mod copies;
+
 use std::any::Any;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -17,6 +19,8 @@ use std::time::Duration;
 
 use enum_dispatch::enum_dispatch;
 
+pub(crate) use self::copies::PreparedKind;
+pub use self::copies::{CopyRows, PreparedCopies, RowIndices};
 #[cfg(feature = "cuda")]
 pub use crate::backends::cuda::{Cuda, CudaDriver};
 #[cfg(device_arena_faults)]
@@ -158,7 +162,7 @@ impl Stream {
 pub(crate) enum StreamKind {
     Host(crate::backends::host::HostStream),
     #[cfg(gpu)]
-    Gpu(crate::backends::gpu::GpuStream),
+    Gpu(std::sync::Arc<crate::backends::gpu::GpuStream>),
 }
 
 /// A point in a stream's work that can be asked for and waited for.
@@ -246,6 +250,8 @@ impl RoomReset {
 
 // SAFETY: a range is an address and a size; who may touch what is behind it is said by `Backend::copy`.
 unsafe impl Send for CopyRange {}
+// SAFETY: as above; a shared one is read alone.
+unsafe impl Sync for CopyRange {}
 // SAFETY: as above, by `Backend::rewind`.
 unsafe impl Send for ScrubRange {}
 
@@ -450,6 +456,45 @@ pub trait Backend: sealed::Sealed {
     /// passed; no range's destination clashes with another range of the list. The caller upholds all three; the list
     /// itself is free on return.
     unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()>;
+
+    /// Moves rows that are alike, by one launch: in the stream's order, or at once where there is no stream, which a device
+    /// refuses. A row that overlaps itself moves as `memmove` would, and one whose source is its destination stays. A device
+    /// reads the numbers of the rows when the work runs. Legal while the stream is being captured.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`]; nothing is moved then.
+    ///
+    /// # Safety
+    ///
+    /// Every row that is moved is live on both sides, and so are the arrays of numbers, all within the reach of the stream's
+    /// device; no other work touches them until the stream has passed; no row's destination clashes with another row on
+    /// either side, nor with the numbers. The caller upholds all three. A captured launch is made again by its graph, for
+    /// which the same holds.
+    unsafe fn copy_rows(&self, stream: Option<&Stream>, rows: &CopyRows) -> Result<()>;
+
+    /// Puts a list where the stream's device reads it, for any number of launches by [`copy_prepared`](Self::copy_prepared).
+    /// Blocks until it is there, behind the work that is in the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfMemory`]; [`Error::Capturing`]; [`Error::Driver`], also for an error of the work before it;
+    /// [`Error::Option`] where a device is given no stream.
+    fn prepare(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<PreparedCopies>;
+
+    /// Moves every range of the list as [`copy`](Self::copy) does, by exactly one launch, or none where there are no bytes:
+    /// nothing is uploaded and nothing allocated. Legal while the stream is being captured.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Driver`]; [`Error::WrongVendor`] for a list of another backend, and [`Error::Option`] for one of another
+    /// device. Nothing is moved then.
+    ///
+    /// # Safety
+    ///
+    /// As [`copy`](Self::copy), for every launch. A captured launch is made again by its graph: the list is alive until the
+    /// last of these has passed, which is the caller's to see to.
+    unsafe fn copy_prepared(&self, stream: Option<&Stream>, prepared: &PreparedCopies) -> Result<()>;
 
     /// Moves one range between any two memories, of other devices and pageable host pages too, in the stream's order
     /// or at once where there is no stream, which a device refuses. It does not overlap itself.

@@ -439,6 +439,9 @@ fn the_nth_operation_of_each_kind_fails_and_nothing_is_lost() {
             Operation::Devices,
             Operation::Classify,
             Operation::Copy,
+            Operation::CopyRows,
+            Operation::Prepare,
+            Operation::CopyPrepared,
             Operation::Transfer,
             Operation::Notify,
         ];
@@ -464,6 +467,9 @@ fn the_nth_operation_of_a_device_fails_and_nothing_is_lost(backend: AnyBackend) 
                 Operation::Devices,
                 Operation::Classify,
                 Operation::Copy,
+                Operation::CopyRows,
+                Operation::Prepare,
+                Operation::CopyPrepared,
                 Operation::Notify,
                 // A device runs deferred work at once.
                 Operation::Enqueue,

@@ -17,16 +17,16 @@ use crate::pointer::MemoryKind;
 
 /// Blocks of a launch for each multiprocessor, at most: enough to keep its memory busy. Measured on an H200, as are the
 /// threads below.
-const BLOCKS_EACH: u32 = 32;
+pub(super) const BLOCKS_EACH: u32 = 32;
 
 /// Threads of a block, by what a block moves at a time. Where tiles are small, more threads have nothing to do and keep
 /// other blocks away; a range that overlaps itself has one block alone.
-const THREADS: u32 = 256;
-const THREADS_OF_SMALL_TILES: u32 = 64;
+pub(super) const THREADS: u32 = 256;
+pub(super) const THREADS_OF_SMALL_TILES: u32 = 64;
 const THREADS_OF_OVERLAPS: u32 = 1024;
 
 /// Bytes of a tile below which it counts as small.
-const SMALL_TILE: u64 = 8 << 10;
+pub(super) const SMALL_TILE: u64 = 8 << 10;
 
 /// A single range of this size or more is the driver's to copy, which is a little faster than the kernel then: by 5% at
 /// 1 GiB on an H200.
@@ -169,14 +169,16 @@ unsafe fn copy_long(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
 }
 
 /// What came of a list.
-struct Written {
-    count: u64,
-    tiles: u64,
-    threads: u32,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Written {
+    pub(super) count: u64,
+    pub(super) tiles: u64,
+    /// Of a block of its launch.
+    pub(super) threads: u32,
 }
 
 /// Writes the ranges that are not empty, and where their tiles begin.
-fn write_list(places: &mut [KernelCopy], ranges: &[CopyRange]) -> Written {
+pub(super) fn write_list(places: &mut [KernelCopy], ranges: &[CopyRange]) -> Written {
     let (mut count, mut tiles, mut total, mut overlap) = (0, 0, 0u64, false);
     let filled = ranges.iter().filter(|range| range.bytes != 0);
     for (place, range) in places.iter_mut().zip(filled) {
@@ -198,14 +200,14 @@ fn write_list(places: &mut [KernelCopy], ranges: &[CopyRange]) -> Written {
     Written { count, tiles, threads }
 }
 
-fn as_argument<T>(value: &T) -> *mut c_void {
+pub(super) fn as_argument<T>(value: &T) -> *mut c_void {
     std::ptr::from_ref(value).cast_mut().cast()
 }
 
 /// # Safety
 ///
 /// As [`Kernel::launch`].
-unsafe fn launch(
+pub(super) unsafe fn launch(
     kernel: &Kernel,
     stream: &GpuStream,
     tiles: u64,

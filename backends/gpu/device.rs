@@ -43,6 +43,7 @@ pub(crate) struct Limits {
 pub(crate) struct Kernels {
     pub(crate) copy: Kernel,
     pub(crate) copy_few: Kernel,
+    pub(crate) copy_rows: Kernel,
     pub(crate) rewind: Kernel,
 }
 
@@ -149,6 +150,7 @@ impl Device {
         let loaded = Kernels {
             copy: kernel(kernels::COPY)?,
             copy_few: kernel(kernels::COPY_FEW)?,
+            copy_rows: kernel(kernels::COPY_ROWS)?,
             rewind: kernel(kernels::REWIND)?,
         };
         // Where another thread was first, its kernels are as good, and these are unloaded.

@@ -9,6 +9,8 @@ pub(crate) mod functions;
 mod graph;
 mod kernel;
 pub(crate) mod library;
+mod prepared;
+mod rows;
 pub(crate) mod stream;
 pub(crate) mod table;
 mod watcher;
@@ -24,10 +26,11 @@ use self::driver::Driver;
 pub(crate) use self::event::GpuEvent;
 pub(crate) use self::graph::{Capture, Graph};
 pub(crate) use self::kernel::{Kernel, Module, Shape};
+pub(crate) use self::prepared::GpuPrepared;
 pub(crate) use self::stream::GpuStream;
 use crate::backend::{
-    Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostRetry, HostWork, Placement, RoomReset,
-    ScrubRange, Stream, StreamKind, Vendor, wrong_vendor,
+    Backend, Block, CopyRange, CopyRows, DeviceInfo, Event, EventKind, HostRetry, HostWork, Placement,
+    PreparedCopies, PreparedKind, RoomReset, ScrubRange, Stream, StreamKind, Vendor, wrong_vendor,
 };
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
@@ -44,7 +47,7 @@ impl<D> Clone for Gpu<D> {
 
 impl<D> Copy for Gpu<D> {}
 
-fn gpu_stream<'s>(vendor: Vendor, operation: &'static str, stream: &'s Stream) -> Result<&'s GpuStream> {
+fn gpu_stream<'s>(vendor: Vendor, operation: &'static str, stream: &'s Stream) -> Result<&'s Arc<GpuStream>> {
     match &stream.0 {
         StreamKind::Gpu(stream) if stream.driver().vendor() == vendor => Ok(stream),
         _ => Err(wrong_vendor(operation, "stream", vendor)),
@@ -55,7 +58,7 @@ fn some_stream<'s>(
     vendor: Vendor,
     operation: &'static str,
     stream: Option<&'s Stream>,
-) -> Result<&'s GpuStream> {
+) -> Result<&'s Arc<GpuStream>> {
     gpu_stream(vendor, operation, stream.ok_or_else(copies::needs_stream)?)
 }
 
@@ -73,7 +76,7 @@ fn gpu_event<'e>(vendor: Vendor, operation: &'static str, event: &'e Event) -> R
 /// As [`GpuStream::adopt`].
 pub(crate) unsafe fn adopted(raw: *mut c_void, device: Arc<Device>, owner: KeepAlive) -> Stream {
     // SAFETY: the caller's promise is the same.
-    Stream(StreamKind::Gpu(unsafe { GpuStream::adopt(raw, device, owner) }))
+    Stream(StreamKind::Gpu(Arc::new(unsafe { GpuStream::adopt(raw, device, owner) })))
 }
 
 impl<D: Driver> Backend for Gpu<D> {
@@ -129,13 +132,14 @@ impl<D: Driver> Backend for Gpu<D> {
     unsafe fn free(&self, stream: Option<&Stream>, block: Block) -> Result<(), Refused<Block>> {
         match stream.map(|stream| gpu_stream(self.vendor(), "free", stream)).transpose() {
             // SAFETY: the caller's promise is the same.
-            Ok(stream) => unsafe { blocks::free(stream, block) },
+            Ok(stream) => unsafe { blocks::free(stream.map(Arc::as_ref), block) },
             Err(error) => Err(Refused::new(error, block)),
         }
     }
 
     fn create_stream(&self, ordinal: u32) -> Result<Stream> {
-        Ok(Stream(StreamKind::Gpu(GpuStream::create(devices::primary(self.0, ordinal)?)?)))
+        let stream = GpuStream::create(devices::primary(self.0, ordinal)?)?;
+        Ok(Stream(StreamKind::Gpu(Arc::new(stream))))
     }
 
     unsafe fn adopt_stream(
@@ -229,6 +233,27 @@ impl<D: Driver> Backend for Gpu<D> {
     unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()> {
         // SAFETY: the caller's promise is the same.
         unsafe { copies::copy(some_stream(self.vendor(), "copy", stream)?, ranges) }
+    }
+
+    unsafe fn copy_rows(&self, stream: Option<&Stream>, rows: &CopyRows) -> Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { rows::copy(some_stream(self.vendor(), "copy_rows", stream)?, rows) }
+    }
+
+    fn prepare(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<PreparedCopies> {
+        let prepared = GpuPrepared::new(some_stream(self.vendor(), "prepare", stream)?, ranges)?;
+        Ok(PreparedCopies::new(PreparedKind::Gpu(prepared), ranges))
+    }
+
+    unsafe fn copy_prepared(&self, stream: Option<&Stream>, prepared: &PreparedCopies) -> Result<()> {
+        let stream = some_stream(self.vendor(), "copy_prepared", stream)?;
+        match &prepared.kind {
+            // SAFETY: the caller's promise is the same.
+            PreparedKind::Gpu(prepared) if prepared.vendor() == self.vendor() => unsafe {
+                prepared.launch(stream)
+            },
+            _ => Err(wrong_vendor("copy_prepared", "list", self.vendor())),
+        }
     }
 
     unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {

@@ -12,8 +12,9 @@ pub(crate) use event::HostEvent;
 pub(crate) use stream::HostStream;
 
 use crate::backend::{
-    Backend, Block, CopyRange, DeviceInfo, Event, EventKind, HostRetry, HostWork, Origin, Placement,
-    RoomReset, ScrubRange, Stream, StreamKind, Vendor, fill_on_host, wrong_vendor,
+    Backend, Block, CopyRange, CopyRows, DeviceInfo, Event, EventKind, HostRetry, HostWork, Origin,
+    Placement, PreparedCopies, PreparedKind, RoomReset, ScrubRange, Stream, StreamKind, Vendor, fill_on_host,
+    wrong_vendor,
 };
 use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
@@ -203,13 +204,30 @@ impl Backend for Host {
 
     unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()> {
         let ranges = ranges.to_vec();
-        in_order(stream, move || {
-            for range in &ranges {
-                // SAFETY: the caller of `copy` vouches that each range is live and untouched until the stream
-                // has passed, which is here; `copy` allows the range to overlap itself.
-                unsafe { std::ptr::copy(range.source, range.destination, range.bytes) };
-            }
-        })
+        // SAFETY: the caller of `copy` vouches that each range is live and untouched until the stream has passed, which is
+        // here.
+        in_order(stream, move || unsafe { copy_on_host(&ranges) })
+    }
+
+    unsafe fn copy_rows(&self, stream: Option<&Stream>, rows: &CopyRows) -> Result<()> {
+        let rows = *rows;
+        // SAFETY: as above, of rows and their numbers.
+        in_order(stream, move || unsafe { rows.copy_on_host() })
+    }
+
+    fn prepare(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<PreparedCopies> {
+        stream.map(|stream| host_stream("prepare", stream)).transpose()?;
+        Ok(PreparedCopies::new(PreparedKind::Host(ranges.into()), ranges))
+    }
+
+    unsafe fn copy_prepared(&self, stream: Option<&Stream>, prepared: &PreparedCopies) -> Result<()> {
+        let ranges = match &prepared.kind {
+            PreparedKind::Host(ranges) => std::sync::Arc::clone(ranges),
+            #[cfg(gpu)]
+            PreparedKind::Gpu(_) => return Err(wrong_vendor("copy_prepared", "list", Vendor::Host)),
+        };
+        // SAFETY: as for `copy`; the work shares the list.
+        in_order(stream, move || unsafe { copy_on_host(&ranges) })
     }
 
     unsafe fn transfer(&self, stream: Option<&Stream>, range: CopyRange) -> Result<()> {
@@ -240,6 +258,18 @@ impl Backend for Host {
         let ranges = ranges.to_vec();
         // SAFETY: as above, until the stream has passed.
         in_order(stream, move || unsafe { fill_on_host(&ranges) })
+    }
+}
+
+/// Copies each range, which may overlap itself, by the host.
+///
+/// # Safety
+///
+/// Each range is live on both sides, and nobody else touches it meanwhile.
+unsafe fn copy_on_host(ranges: &[CopyRange]) {
+    for range in ranges {
+        // SAFETY: this function's own contract.
+        unsafe { std::ptr::copy(range.source, range.destination, range.bytes) };
     }
 }
 

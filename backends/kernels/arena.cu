@@ -1,5 +1,6 @@
-// The kernels of the crate: many copies in one launch, and the rewind of a room with the scrubbing of what was written.
-// They are right for any block of 32 to 1024 threads along x, and for any grid.
+// The kernels of the crate: many copies in one launch, ranges that are listed or rows that are alike; and the rewind of a
+// room with the scrubbing of what was written. They are right for any block of 32 to 1024 threads along x, and for any grid
+// along x; that of rows for blocks of up to 256 threads, and for any grid along x and y.
 //
 // A range is cut into tiles, and a tile is one block's work at a time. The host counts the tiles (mod.rs beside this
 // file does), so that a launch knows them all: range r has those from first_tile(r) up to first_tile(r + 1).
@@ -30,9 +31,21 @@ struct device_arena_fill_range {
 struct device_arena_fill_list {
   device_arena_fill_range range[DEVICE_ARENA_FILL_FEW];
 };
+// Where rows are: the first of them, and how far it is from one to the next, in bytes. Which rows are moved is said by
+// numbers in memory, of `width` bytes each, 4 or 8; where there are none (0), they are moved in order.
+struct device_arena_row_side {
+  u64 address, stride, rows, width;
+};
+// Rows that are alike. `tiles` are those of each row: enough wherever its destination begins. A short row is moved by
+// 2^lanes threads, which are neighbours; where that is above 5, a whole block moves a tile.
+struct device_arena_rows {
+  device_arena_row_side side[2];  // where they go, where they come from
+  u64 bytes, count, tiles, lanes;
+};
 
 static_assert(sizeof(device_arena_copy_list) == 2048, "a list of copies is 2 KiB");
 static_assert(sizeof(device_arena_fill_list) == 512, "a list of fills is 512 bytes");
+static_assert(sizeof(device_arena_rows) == 96, "what says which rows is 96 bytes");
 
 // ------------------------------------------------------------------------------------------------------------- accesses
 
@@ -234,6 +247,123 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
 extern "C" __global__ void __launch_bounds__(1024, 1)
     device_arena_copy_few(device_arena_copy_list list, u64 count, u64 tiles) {
   device_arena_copy_all(list.range, count, tiles);
+}
+
+// ----------------------------------------------------------------------------------------------------------------- rows
+
+// Where the row is that is moved in this turn.
+static inline __device__ u64 device_arena_row(const device_arena_row_side& side, u64 turn) {
+  u64 row = turn;
+  if (side.rows != 0) {
+    row = side.width == 8 ? ((const DEVICE_ARENA_GLOBAL u64*)side.rows)[turn]
+                          : ((const DEVICE_ARENA_GLOBAL u32*)side.rows)[turn];
+  }
+  return side.address + row * side.stride;
+}
+
+static inline __device__ bool device_arena_overlaps(u64 distance, u64 bytes) {
+  return distance < bytes || 0 - distance < bytes;
+}
+
+// The words of a short row. Those of one thread are loaded before any of them is stored, as above.
+template <bool Aligned>
+static inline __device__ void device_arena_copy_row_words(u64 destination, u64 source, u32 first, u32 last, u32 shift,
+                                                          u32 lane, u32 lanes) {
+  const u32 batch = DEVICE_ARENA_BATCH(Aligned);
+  DEVICE_ARENA_ROLLED
+  for (u32 at = first + lane * 16; at < last; at += lanes * (batch * 16)) {
+    device_arena_words words[batch];
+    for (u32 k = 0; k < batch; k++) {
+      words[k].x = words[k].y = 0;
+      const u32 word = at + k * lanes * 16;
+      if (word < last) words[k] = device_arena_load<Aligned>(source + word, shift);
+    }
+    for (u32 k = 0; k < batch; k++) {
+      const u32 word = at + k * lanes * 16;
+      if (word < last) device_arena_store(destination + word, words[k]);
+    }
+  }
+}
+
+// A short row, by some threads of a block that wait for nobody: one that overlaps itself is left to the first of them.
+static inline __device__ void device_arena_copy_short_row(const device_arena_copy_range& row, u32 lane, u32 lanes) {
+  const u64 destination = row.destination;
+  const u64 source = row.source;
+  const u64 bytes = row.bytes;
+  const u64 distance = destination - source;
+  if (distance == 0) return;
+  if (device_arena_overlaps(distance, bytes)) {
+    DEVICE_ARENA_ROLLED
+    for (u64 done = 0; lane == 0 && done < bytes; done++) {
+      const u64 at = distance < bytes ? bytes - 1 - done : done;
+      device_arena_store_byte(destination + at, device_arena_load_byte(source + at));
+    }
+    return;
+  }
+  const u32 shift = (u32)(0 - distance) & 15;
+  const device_arena_part part =
+      device_arena_within(device_arena_cut(destination, bytes, 0, bytes), bytes, shift);
+  const u32 first = (u32)part.first;
+  const u32 last = (u32)part.last;
+  if (shift == 0) {
+    device_arena_copy_row_words<true>(destination, source, first, last, shift, lane, lanes);
+  } else {
+    device_arena_copy_row_words<false>(destination, source, first, last, shift, lane, lanes);
+  }
+  // The single bytes before the words, and those behind them.
+  const u32 between = last - first;
+  DEVICE_ARENA_ROLLED
+  for (u32 done = lane; done < (u32)bytes - between; done += lanes) {
+    const u32 at = done < first ? done : done + between;
+    device_arena_store_byte(destination + at, device_arena_load_byte(source + at));
+  }
+}
+
+// A tile of a row, by a block. Where a row has fewer than there could be, the last of them are beyond it.
+static inline __device__ void device_arena_copy_row_tile(const device_arena_copy_range& row, u64 index) {
+  if (index != 0) {
+    if (device_arena_overlaps(row.destination - row.source, row.bytes)) return;
+    if (index * DEVICE_ARENA_TILE - (row.destination & 15) >= row.bytes) return;
+  }
+  device_arena_copy_tile(row, index);
+}
+
+// In a loop, so that what says where both sides are is read here each time: kept, it would take registers from the copy.
+static inline __device__ device_arena_copy_range device_arena_row_range(const device_arena_rows& rows, u64 turn) {
+  device_arena_copy_range row;
+  row.destination = row.source = 0;
+  DEVICE_ARENA_ROLLED
+  for (u32 side = 0; side < 2; side++) {
+    row.destination = row.source;
+    row.source = device_arena_row(rows.side[side], turn);
+  }
+  row.bytes = rows.bytes;
+  row.first_tile = 0;
+  return row;
+}
+
+// Copies every row. Rows that clash with each other are the caller's mistake; one that overlaps itself is not, nor is one
+// whose source is its destination.
+extern "C" __global__ void __launch_bounds__(256, 3) device_arena_copy_rows(device_arena_rows rows) {
+  if (rows.lanes > 5) {
+    DEVICE_ARENA_ROLLED
+    for (u64 turn = blockIdx.y; turn < rows.count; turn += gridDim.y) {
+      DEVICE_ARENA_ROLLED
+      for (u64 tile = blockIdx.x; tile < rows.tiles; tile += gridDim.x) {
+        device_arena_copy_row_tile(device_arena_row_range(rows, turn), tile);
+      }
+    }
+    return;
+  }
+  const u32 lanes = 1u << rows.lanes;
+  const u32 groups = blockDim.x >> rows.lanes;
+  const u32 group = threadIdx.x >> rows.lanes;
+  // Blocks for further tiles, and what is left of a block.
+  if (blockIdx.x != 0 || group >= groups) return;
+  DEVICE_ARENA_ROLLED
+  for (u64 turn = (u64)blockIdx.y * groups + group; turn < rows.count; turn += (u64)gridDim.y * groups) {
+    device_arena_copy_short_row(device_arena_row_range(rows, turn), threadIdx.x & (lanes - 1), lanes);
+  }
 }
 
 // --------------------------------------------------------------------------------------------------------------- rewind

@@ -67,16 +67,16 @@ struct Barrier {
   }
 } barrier;
 
-void launch(unsigned grid, unsigned block, const std::function<void()>& kernel) {
+void launch(unsigned grid, unsigned block, const std::function<void()>& kernel, unsigned along_y = 1) {
   barrier.threads = block;
   std::vector<std::thread> threads;
   for (unsigned thread = 0; thread < block; thread++) {
     threads.emplace_back([=, &kernel] {
       device_arena_thread = {thread, 0, 0};
       device_arena_block_dim = {block, 1, 1};
-      device_arena_grid_dim = {grid, 1, 1};
-      for (unsigned at = 0; at < grid; at++) {
-        device_arena_block = {at, 0, 0};
+      device_arena_grid_dim = {grid, along_y, 1};
+      for (unsigned at = 0; at < grid * along_y; at++) {
+        device_arena_block = {at % grid, at / grid, 0};
         kernel();
         barrier.wait(true);
       }
@@ -246,6 +246,112 @@ void many_ranges() {
   copies.run(3, 64, false);
 }
 
+// ----------------------------------------------------------------------------------------------------------------- rows
+
+// The numbers of rows, in an array of exactly their size.
+struct Numbers {
+  u8* memory = nullptr;
+  u64 width = 0;
+
+  // Mode 0: none, so that rows are in order. Otherwise `of(turn)`, in 4 or 8 bytes.
+  Numbers(int mode, u64 count, const std::function<u64(u64)>& of) {
+    if (mode == 0) return;
+    width = mode == 1 ? 4 : 8;
+    memory = bytes_of(count * width);
+    for (u64 turn = 0; turn < count; turn++) {
+      const u64 number = of(turn);
+      std::memcpy(memory + turn * width, &number, width);
+    }
+  }
+  ~Numbers() { std::free(memory); }
+  Numbers(const Numbers&) = delete;
+};
+
+struct RowShape {
+  u64 to, from, to_stride, from_stride, bytes, count;
+};
+
+// Destinations in order or from the last to the first; sources in order or some of them again and again.
+void move_rows(const RowShape& shape, int to_mode, int from_mode, u64 lanes, unsigned grid, unsigned along_y,
+               unsigned block) {
+  const auto to_row = [&](u64 turn) { return to_mode == 0 ? turn : shape.count - 1 - turn; };
+  const auto from_row = [&](u64 turn) { return from_mode == 0 ? turn : turn * 5 % 3 % shape.count; };
+  Numbers to_numbers(to_mode, shape.count, to_row);
+  Numbers from_numbers(from_mode, shape.count, from_row);
+  const u64 last = shape.count - 1;
+  u64 last_from = 0;
+  for (u64 turn = 0; turn < shape.count; turn++) last_from = from_row(turn) > last_from ? from_row(turn) : last_from;
+  Buffer destination(shape.to + last * shape.to_stride + shape.bytes, 1);
+  Buffer source(shape.from + last_from * shape.from_stride + shape.bytes, 77);
+  for (u64 turn = 0; turn < shape.count; turn++) {
+    std::memcpy(destination.expected.data() + shape.to + to_row(turn) * shape.to_stride,
+                source.expected.data() + shape.from + from_row(turn) * shape.from_stride, shape.bytes);
+  }
+  device_arena_rows rows;
+  rows.side[0] = {(u64)(destination.memory + shape.to), shape.to_stride, (u64)to_numbers.memory, to_numbers.width};
+  rows.side[1] = {(u64)(source.memory + shape.from), shape.from_stride, (u64)from_numbers.memory, from_numbers.width};
+  rows.bytes = shape.bytes;
+  rows.count = shape.count;
+  rows.tiles = tiles_of(15, shape.bytes);
+  rows.lanes = lanes;
+  ASAN_POISON_MEMORY_REGION(source.memory, shape.from & ~7ull);
+  launch(grid, block, [&] { device_arena_copy_rows(rows); }, along_y);
+  ASAN_UNPOISON_MEMORY_REGION(source.memory, shape.from & ~7ull);
+  destination.compare("rows: bytes, count, lanes", shape.bytes, shape.count, lanes);
+  source.compare("rows: the source changed", shape.bytes, shape.count, lanes);
+}
+
+void rows() {
+  unsigned turn = 0;
+  const auto shape_next = [&](const RowShape& shape, u64 lanes) {
+    const unsigned n = turn++;
+    const unsigned blocks[] = {32, 47, 64};
+    move_rows(shape, n % 3, n / 3 % 3, lanes, 1 + n % 2, 1 + n / 2 % 3, blocks[n % 3]);
+  };
+  for (u64 bytes : {1ull, 4ull, 15ull, 16ull, 17ull, 48ull, 61ull, 256ull, 300ull, 1024ull, 1999ull, 2048ull}) {
+    for (u64 lanes = 0; lanes <= 6; lanes++) {
+      // Rows that touch each other, at any alignment, and rows with gaps. Sources that are one, or overlap each other.
+      shape_next({0, 0, bytes, bytes, bytes, 9}, lanes);
+      shape_next({turn % 16, turn / 3 % 16, bytes + 7, bytes, bytes, 7}, lanes);
+      shape_next({16, 32, bytes + 16, 0, bytes, 5}, lanes);
+      shape_next({turn % 16, 3, bytes, bytes / 2 + 1, bytes, 70 % (bytes + 1) + 1}, lanes);
+    }
+  }
+  for (u64 bytes : {2 * TILE - 31, TILE - 15, TILE - 1, TILE, TILE + 1, 3 * TILE + 5}) {
+    shape_next({0, 0, bytes, bytes, bytes, 3}, 6);
+    shape_next({turn % 16, turn / 2 % 16, bytes + 9, bytes - 5, bytes, 4}, 6);
+  }
+}
+
+// Each row within a place of its own: both ways, by any distance, and not at all.
+void overlapping_rows() {
+  unsigned turn = 0;
+  for (u64 distance : {0ull, 1ull, 15ull, 16ull, 40ull, 333ull, 5000ull}) {
+    for (u64 bytes : {1ull, 16ull, 100ull, 1000ull, 2048ull, TILE + 77}) {
+      for (u64 lanes : {0ull, 3ull, 5ull, 6ull}) {
+        if (bytes > 2048 && lanes < 6) continue;
+        const u64 stride = bytes + distance + turn % 20, count = 4;
+        const u64 up = turn / 2 % 2 == 0 ? distance : 0, down = distance - up, at = turn % 7;
+        Buffer both(at + count * stride, 5);
+        for (u64 row = 0; row < count; row++) {
+          u8* place = both.expected.data() + at + row * stride;
+          std::memmove(place + up, place + down, bytes);
+        }
+        device_arena_rows rows;
+        rows.side[0] = {(u64)(both.memory + at + up), stride, 0, 0};
+        rows.side[1] = {(u64)(both.memory + at + down), stride, 0, 0};
+        rows.bytes = bytes;
+        rows.count = count;
+        rows.tiles = tiles_of(15, bytes);
+        rows.lanes = lanes;
+        launch(1 + turn % 3, turn % 2 ? 64 : 32, [&] { device_arena_copy_rows(rows); }, 1 + turn % 2);
+        both.compare("rows that overlap themselves: distance, bytes, lanes", distance, bytes, lanes);
+        turn += 1;
+      }
+    }
+  }
+}
+
 // ------------------------------------------------------------------------------------------------------- fills and rooms
 
 void fills(unsigned grid, unsigned block) {
@@ -319,6 +425,8 @@ int main() {
     fills(2, block);
   }
   many_ranges();
+  rows();
+  overlapping_rows();
   rooms();
   std::puts("the kernels move, fill and take as memmove, memset and one counter would");
 }

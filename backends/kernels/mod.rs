@@ -28,6 +28,9 @@ pub(crate) const SOURCE: &str = concat!(
 pub(crate) const COPY: &str = "device_arena_copy";
 /// Copies the ranges of a [`CopyList`]: the list, its length, and the tiles of all.
 pub(crate) const COPY_FEW: &str = "device_arena_copy_few";
+/// Copies the rows that a [`Rows`] describes: that, by value. Its blocks have [`ROW_THREADS`] threads at most. Rows go along
+/// the grid's y, and the tiles of each along its x.
+pub(crate) const COPY_ROWS: &str = "device_arena_copy_rows";
 /// Resets a [`Room`] and fills the ranges of a [`FillList`]: the room's address or 0; its base, capacity, alignment and
 /// generation; the list, its length, and the tiles of all.
 pub(crate) const REWIND: &str = "device_arena_rewind";
@@ -40,6 +43,12 @@ pub(crate) const WORD: u64 = 16;
 pub(crate) const COPY_LIST: usize = 64;
 /// Ranges of a [`FillList`].
 pub(crate) const FILL_LIST: usize = 16;
+/// Threads of a block of [`COPY_ROWS`], at most.
+pub(crate) const ROW_THREADS: u32 = 256;
+/// Bytes of a short row, at most: what 32 threads hold at once, where both ends are at words.
+pub(crate) const SHORT_ROW: u64 = 2048;
+/// For [`Rows::lanes`]: a block moves a tile.
+pub(crate) const WHOLE_BLOCK: u64 = 6;
 
 /// What a copy moves. Ranges of a launch don't clash with each other; one may overlap itself.
 #[repr(C)]
@@ -84,6 +93,35 @@ pub(crate) struct FillList {
     pub(crate) ranges: [FillRange; FILL_LIST],
 }
 
+/// Where rows are.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RowSide {
+    /// Of the first row.
+    pub(crate) address: u64,
+    /// Bytes from one row to the next.
+    pub(crate) stride: u64,
+    /// Where the numbers of the rows are that are moved, one for each; 0 where rows are moved in order.
+    pub(crate) rows: u64,
+    /// Bytes of such a number: 4 or 8.
+    pub(crate) width: u64,
+}
+
+/// Rows that are alike. Passed by value.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub(crate) destination: RowSide,
+    pub(crate) source: RowSide,
+    /// Of a row.
+    pub(crate) bytes: u64,
+    pub(crate) count: u64,
+    /// Of a row, by [`row_tiles`].
+    pub(crate) tiles: u64,
+    /// A short row is moved by 2^lanes neighbouring threads, by [`row_lanes`]. [`WHOLE_BLOCK`]: a block moves a tile.
+    pub(crate) lanes: u64,
+}
+
 /// `device_arena_room` of `include/device_arena.h`: where kernels take room for themselves.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +138,7 @@ pub(crate) struct Room {
 const _: () = {
     assert!(size_of::<CopyRange>() == 32 && size_of::<CopyList>() == 2048);
     assert!(size_of::<FillRange>() == 32 && size_of::<FillList>() == 512);
+    assert!(size_of::<RowSide>() == 32 && size_of::<Rows>() == 96);
     assert!(size_of::<Room>() == 64 && align_of::<Room>() == 8);
     assert!(TILE.is_power_of_two() && TILE.is_multiple_of(WORD));
 };
@@ -120,6 +159,31 @@ pub(crate) const fn copy_tiles(destination: u64, source: u64, bytes: u64) -> u64
         return 1;
     }
     fill_tiles(destination, bytes)
+}
+
+/// The tiles of a row: as many as it has wherever its destination begins, if that is not known for all rows.
+pub(crate) const fn row_tiles(destination: &RowSide, bytes: u64) -> u64 {
+    let is_known = destination.address.is_multiple_of(WORD) && destination.stride.is_multiple_of(WORD);
+    fill_tiles(if is_known { 0 } else { WORD - 1 }, bytes)
+}
+
+/// How many threads move a row, as a power of two, or [`WHOLE_BLOCK`]. A thread holds four words at once, and moves single
+/// bytes one after the other: where there are any, each has a thread.
+pub(crate) const fn row_lanes(destination: &RowSide, source: &RowSide, bytes: u64) -> u64 {
+    if bytes > SHORT_ROW {
+        return WHOLE_BLOCK;
+    }
+    let all = destination.address | destination.stride | source.address | source.stride | bytes;
+    let for_words = bytes.div_ceil(4 * WORD);
+    let for_bytes = if all.is_multiple_of(WORD) || bytes == 0 {
+        1
+    } else if bytes < WORD {
+        bytes
+    } else {
+        WORD
+    };
+    let lanes = if for_words > for_bytes { for_words } else { for_bytes };
+    lanes.next_power_of_two().ilog2() as u64
 }
 
 #[cfg(test)]
@@ -174,6 +238,40 @@ mod tests {
         assert_eq!(copy_tiles(17, 1 << 40, TILE), 2);
     }
 
+    #[test]
+    fn a_row_has_tiles_enough_wherever_it_begins() {
+        let side = |address, stride| RowSide { address, stride, rows: 0, width: 0 };
+        for bytes in [0, 1, 15, 16, TILE - 15, TILE - 1, TILE, TILE + 1, 2 * TILE, 5 * TILE + 7] {
+            for (address, stride) in [(0, 0), (0, 16), (32, 4096), (1 << 40, 1 << 33)] {
+                // Every row begins at a word.
+                assert_eq!(row_tiles(&side(address, stride), bytes), fill_tiles(address, bytes));
+            }
+            for (address, stride) in [(1, 16), (0, 8), (8, 8), (0, 1), (15, 0)] {
+                let most = (0..16).map(|past| fill_tiles(past, bytes)).max();
+                assert_eq!(Some(row_tiles(&side(address, stride), bytes)), most);
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_row_has_a_thread_for_four_words_and_for_each_single_byte() {
+        let lanes = |bytes, past| {
+            let side = RowSide { address: 4096 + past, stride: 4096, rows: 0, width: 0 };
+            row_lanes(&side, &side, bytes)
+        };
+        let expected = [(16, 0), (64, 0), (80, 1), (128, 1), (256, 2), (1024, 4), (1536, 5), (2048, 5)];
+        for (bytes, aligned) in expected {
+            assert_eq!(lanes(bytes, 0), aligned, "{bytes}");
+            assert_eq!(lanes(bytes, 1), aligned.max(4), "{bytes}");
+        }
+        assert_eq!([1, 2, 3, 4, 8, 15, 17].map(|bytes| lanes(bytes, 0)), [0, 1, 2, 2, 3, 4, 4]);
+        for bytes in [SHORT_ROW + 1, TILE, u64::MAX] {
+            assert_eq!(lanes(bytes, 0), WHOLE_BLOCK);
+        }
+        // 32 threads are the most.
+        assert!((0..=SHORT_ROW).all(|bytes| lanes(bytes, 0) <= 5 && lanes(bytes, 3) <= 5));
+    }
+
     #[cfg(feature = "cuda")]
     #[test]
     fn images_are_aligned_and_end_as_a_driver_needs_it() {
@@ -226,8 +324,8 @@ mod tests {
     #[test]
     fn the_source_is_one_text_with_every_kernel_and_ends_as_a_compiler_needs_it() {
         assert_eq!(SOURCE.find('\0'), Some(SOURCE.len() - 1));
-        for kernel in [COPY, COPY_FEW, REWIND] {
-            assert!(SOURCE.contains(&format!("    {kernel}(")), "{kernel}");
+        for kernel in [COPY, COPY_FEW, COPY_ROWS, REWIND] {
+            assert!(SOURCE.contains(&format!(" {kernel}(")), "{kernel}");
         }
         // What is included would be there already.
         for guard in ["DEVICE_ARENA_H", "DEVICE_ARENA_PRELUDE"] {

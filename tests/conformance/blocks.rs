@@ -6,23 +6,23 @@ use device_arena::{Error, MemoryKind, Status};
 use crate::Subject;
 
 /// A stream, and blocks that the test frees.
-struct Bench<'s> {
-    subject: &'s Subject,
-    stream: Stream,
+pub(crate) struct Bench<'s> {
+    pub(crate) subject: &'s Subject,
+    pub(crate) stream: Stream,
 }
 
 impl<'s> Bench<'s> {
-    fn new(subject: &'s Subject) -> Self {
+    pub(crate) fn new(subject: &'s Subject) -> Self {
         Self { subject, stream: subject.backend.create_stream(0).unwrap() }
     }
 
-    fn allocate(&self, placement: Placement, bytes: usize) -> Block {
+    pub(crate) fn allocate(&self, placement: Placement, bytes: usize) -> Block {
         let block = self.subject.backend.allocate(0, Some(&self.stream), placement, bytes).unwrap();
         assert!(block.bytes() >= bytes);
         block
     }
 
-    fn free(&self, block: Block) {
+    pub(crate) fn free(&self, block: Block) {
         // SAFETY: the test has the block alone, and all work on it is in the stream.
         unsafe { self.subject.backend.free(Some(&self.stream), block) }.unwrap();
     }
@@ -35,13 +35,13 @@ impl<'s> Bench<'s> {
     }
 
     /// The block's bytes.
-    fn read(&self, block: &Block) -> Vec<u8> {
+    pub(crate) fn read(&self, block: &Block) -> Vec<u8> {
         let mut bytes = vec![0xEE; block.bytes()];
         self.transfer(bytes.as_mut_ptr(), block.address().as_ptr(), block.bytes());
         bytes
     }
 
-    fn write(&self, block: &Block, bytes: &[u8]) {
+    pub(crate) fn write(&self, block: &Block, bytes: &[u8]) {
         assert!(bytes.len() <= block.bytes());
         self.transfer(block.address().as_ptr(), bytes.as_ptr(), bytes.len());
     }

@@ -4,6 +4,7 @@
 mod arenas;
 mod blocks;
 mod calls;
+mod copies;
 mod streams;
 #[path = "../vendors/mod.rs"]
 mod vendors;
@@ -93,6 +94,18 @@ macro_rules! conformance {
                     copies_move_every_byte_and_overlap_as_memmove,
                     many_ranges_are_copied_at_once,
                     rewind_fills_just_its_ranges,
+                ],
+                copies: [
+                    rows_are_copied_in_order_and_with_strides,
+                    rows_are_copied_by_number,
+                    rows_longer_than_a_tile,
+                    a_row_that_overlaps_itself_moves_as_memmove,
+                    no_rows_and_rows_without_bytes,
+                    rows_follow_the_work_before_them,
+                    a_prepared_list_copies_what_is_there_at_each_launch,
+                    prepared_lists_of_every_length,
+                    a_prepared_list_stays_until_its_launch_has_passed,
+                    a_prepared_list_is_dropped_by_work_of_its_stream,
                 ],
                 streams: [
                     work_runs_in_order,

@@ -1,0 +1,120 @@
+//! Lists of copies in a device's memory, launched again and again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::copies::{self, Written, as_argument};
+use super::device::Device;
+use super::library::check_not_forked;
+use super::stream::{self, GpuStream};
+use super::{blocks, watcher};
+use crate::backend::{Block, CopyRange, Placement, Vendor};
+use crate::backends::kernels::CopyRange as KernelCopy;
+use crate::error::{Error, Result};
+
+/// A list in device memory. Dropped, it is freed once the streams that it was launched in have passed.
+#[derive(Debug)]
+pub(crate) struct GpuPrepared {
+    device: Arc<Device>,
+    written: Written,
+    /// None where there are no bytes.
+    held: Option<Held>,
+}
+
+/// What is given back.
+#[derive(Debug)]
+struct Held {
+    /// None once it is freed.
+    block: Option<Block>,
+    /// Where the list was launched.
+    streams: Mutex<Vec<Arc<GpuStream>>>,
+}
+
+impl GpuPrepared {
+    pub(super) fn new(stream: &GpuStream, ranges: &[CopyRange]) -> Result<Self> {
+        let device = Arc::clone(stream.device());
+        // Here, since a capture may be under way when the list is launched.
+        device.kernels()?;
+        let mut list = vec![KernelCopy::default(); ranges.len()];
+        let written = copies::write_list(&mut list, ranges);
+        let bytes = written.count as usize * size_of::<KernelCopy>();
+        if bytes == 0 {
+            return Ok(Self { device, written, held: None });
+        }
+        let queueing = stream.queue_outside_captures("prepare")?;
+        let block = blocks::allocate(&device, Placement::Device, bytes)?;
+        let upload =
+            CopyRange { destination: block.address.as_ptr(), source: list.as_ptr().cast::<u8>(), bytes };
+        // SAFETY: both ends are as long, and live until the stream has passed, which is waited for.
+        let uploaded = unsafe { copies::transfer(stream, &queueing, upload) };
+        let outcome = uploaded.and_then(|()| stream.wait_for_borrowed(queueing));
+        let held = Held { block: Some(block), streams: Mutex::default() };
+        let prepared = Self { device, written, held: Some(held) };
+        // Where it failed, the list goes.
+        outcome.map(|()| prepared)
+    }
+
+    pub(super) fn vendor(&self) -> Vendor {
+        self.device.driver.vendor()
+    }
+
+    /// # Safety
+    ///
+    /// As [`crate::backend::Backend::copy_prepared`].
+    pub(super) unsafe fn launch(&self, stream: &Arc<GpuStream>) -> Result<()> {
+        if stream.device().context() != self.device.context() {
+            return Err(Error::Option { option: "stream", reason: "the list is in another device's memory" });
+        }
+        let Some(Held { block: Some(block), streams }) = &self.held else { return Ok(()) };
+        let kernel = &self.device.kernels()?.copy;
+        {
+            let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
+            if !streams.iter().any(|known| known.identity() == stream.identity()) {
+                streams.push(Arc::clone(stream));
+            }
+        }
+        let address = block.address.as_ptr().addr();
+        let Written { count, tiles, threads } = self.written;
+        let mut arguments = [as_argument(&address), as_argument(&count), as_argument(&tiles)];
+        // SAFETY: the arguments are as the kernel declares them; the list stays until the stream has passed, and longer where
+        // a graph needs it, by the caller. So do the ranges.
+        unsafe { copies::launch(kernel, stream, tiles, threads, &mut arguments) }
+    }
+}
+
+impl Held {
+    /// Waits and frees. False where either failed for now: what is left is done another time.
+    fn free(&mut self) -> bool {
+        let streams = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
+        while let Some(stream) = streams.last() {
+            let queueing = stream.queue_outside_captures("free");
+            match queueing.and_then(|queueing| stream.wait_for_borrowed(queueing)) {
+                Err(error) if !error.is_of_lost_device() => return false,
+                // A lost device reads nothing any more.
+                _ => drop(streams.pop()),
+            }
+        }
+        let Some(block) = self.block.take() else { return true };
+        // SAFETY: the list is nobody else's, and all launches have passed.
+        match unsafe { blocks::free(None, block) } {
+            Err(refused) if !refused.error.is_of_lost_device() => {
+                self.block = Some(refused.value);
+                false
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Drop for GpuPrepared {
+    fn drop(&mut self) {
+        let Some(mut held) = self.held.take() else { return };
+        if check_not_forked(self.vendor()).is_err() {
+            // The memory is the parent's, whose threads are not here.
+            return;
+        }
+        let can_wait = !stream::is_in_host_work() && crate::backends::host::can_wait();
+        if !(can_wait && held.free()) {
+            watcher::retry(Box::new(move || held.free()));
+        }
+    }
+}
