@@ -35,8 +35,7 @@ fn values(layer: usize) -> u64 {
 impl Options {
     fn parse() -> std::result::Result<Self, lexopt::Error> {
         use lexopt::prelude::*;
-        let mut options =
-            Self { host: false, json: false, layers: 32, context: 256, row: 1024, steps: 256 };
+        let mut options = Self { host: false, json: false, layers: 32, context: 256, row: 1024, steps: 256 };
         let mut arguments = lexopt::Parser::from_env();
         while let Some(argument) = arguments.next()? {
             match argument {
@@ -100,7 +99,11 @@ fn feed(options: &Options, run: &mut Run, step: usize, report: &mut Report) -> R
         copies.rows::<u8>(&rows)?;
     } else {
         for node in 0..options.slots() {
-            copies.copy::<u8>((node as u64, at * options.row), (NEW_ROWS, node * options.row), options.row)?;
+            copies.copy::<u8>(
+                (node as u64, at * options.row),
+                (NEW_ROWS, node * options.row),
+                options.row,
+            )?;
         }
     }
     copies.launch()?;
@@ -178,7 +181,10 @@ fn main() -> ExitCode {
         });
         println!("{line}");
     } else {
-        println!("{vendor}: {} layers, {} steps, every step as the model has it", options.layers, options.steps);
+        println!(
+            "{vendor}: {} layers, {} steps, every step as the model has it",
+            options.layers, options.steps
+        );
         println!("{} copies in {} launches, {} bytes", report.copies, report.launches, report.bytes);
         println!("{:.1} us of the host's time a step", per_step / 1000.0);
     }

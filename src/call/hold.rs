@@ -55,6 +55,11 @@ impl Hold {
         Ok(())
     }
 
+    /// Whether this very call is being captured.
+    pub(super) fn is_captured(&self) -> bool {
+        self.core().captured.load(Ordering::Relaxed) == self.generation()
+    }
+
     /// Whether work on the call's room may go to the stream: a graph of another call would do it again when this one's room
     /// is gone. Answers whether it becomes a part of the call's own graph.
     ///
@@ -63,7 +68,7 @@ impl Hold {
     /// [`Error::Capturing`] while the stream is being captured for anything but this very call.
     pub(super) fn check_capture(&self, operation: &'static str) -> Result<bool> {
         let core = self.core();
-        if core.captured.load(Ordering::Relaxed) == self.generation() {
+        if self.is_captured() {
             return Ok(true);
         }
         match self.stream() {

@@ -185,6 +185,10 @@ impl<T: Pod> Output<T> {
         self.address
     }
 
+    pub(super) fn give_to_device(&mut self, operation: &'static str) -> Result<()> {
+        self.hold.give_to_device(operation)
+    }
+
     pub(super) fn hold(&self) -> &Hold {
         &self.hold
     }

@@ -21,11 +21,20 @@ impl Output<u8> {
     /// Whether the host touches the room itself. Where a device has it, or its work on it has not passed, the work goes to
     /// the stream.
     fn is_by_host(&self, operation: &'static str) -> Result<bool> {
+        // What a capture takes is for the graph to do.
+        if self.hold().is_captured() {
+            return Ok(false);
+        }
         match self.host_access(operation) {
             Ok(()) => Ok(true),
             Err(Error::Device { .. } | Error::Pending { .. }) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Notes work on the room that was just queued: the host sees nothing of it until the stream has passed.
+    fn note_device_work(&mut self, operation: &'static str) -> Result<()> {
+        if self.hold().core().source.is_on_device() { self.give_to_device(operation) } else { Ok(()) }
     }
 
     /// The address of a part that lies within.
@@ -97,8 +106,7 @@ impl Output<u8> {
         self.hold().check_capture(operation)?;
         // SAFETY: as above, in the order of the stream; that no ranges clash is the caller's promise.
         unsafe { core.source.backend.copy(self.hold().stream(), &ranges) }?;
-        self.note_queued();
-        Ok(())
+        self.note_device_work(operation)
     }
 
     /// Fills a part with one byte. On a device it is queued.
@@ -123,8 +131,7 @@ impl Output<u8> {
         let range = ScrubRange { address, bytes, value };
         // SAFETY: as above, in the order of the stream.
         unsafe { core.source.backend.rewind(self.hold().stream(), None, &[range]) }?;
-        self.note_queued();
-        Ok(())
+        self.note_device_work(operation)
     }
 }
 
@@ -148,21 +155,27 @@ impl Output<u8> {
             // SAFETY: likewise.
             return self.read_part(operation, 0, unsafe { std::slice::from_raw_parts_mut(to, bytes) });
         }
-        let (own, their) = (self.hold().core(), other.hold().core());
-        let (own_stream, their_stream) = (self.hold().stream(), other.hold().stream());
-        let (Some(own_stream), Some(their_stream)) = (own_stream, their_stream) else { return Ok(()) };
-        let backend = &their.source.backend;
-        if own.source.backend.vendor() != backend.vendor() {
+        if self.hold().core().source.backend.vendor() != other.hold().core().source.backend.vendor() {
             return self.copy_by_the_host(operation, other);
         }
-        // Behind what either stream has now; and what this one gets from here on comes behind the copy.
+        let queued = self.queue_all_into(other);
+        other.note_device_work(operation)?;
+        self.note_device_work(operation)?;
+        queued
+    }
+
+    /// Queues it in the other's stream, behind what either stream has now; what this one gets from here on comes behind it.
+    fn queue_all_into(&self, other: &Self) -> Result<()> {
+        let backend = &other.hold().core().source.backend;
+        let streams = (self.hold().stream(), other.hold().stream());
+        let (Some(own_stream), Some(their_stream)) = streams else { return Ok(()) };
         let written = backend.record(own_stream)?;
         backend.stream_wait(their_stream, &written)?;
         let (destination, source) = (other.address().as_ptr(), self.address().as_ptr().cast_const());
         // SAFETY: both rooms are held, are as long and two; the streams are in order of each other.
-        unsafe { backend.transfer(Some(their_stream), CopyRange { destination, source, bytes }) }?;
-        other.note_queued();
-        self.note_queued();
+        unsafe {
+            backend.transfer(Some(their_stream), CopyRange { destination, source, bytes: self.len() })
+        }?;
         let ordered =
             backend.record(their_stream).and_then(|copied| backend.stream_wait(own_stream, &copied));
         // Where no event orders them, the host does.
@@ -202,8 +215,7 @@ impl Output<u8> {
             // SAFETY: as above.
             unsafe { backend.copy_rows(stream, rows) }?;
         }
-        self.note_queued();
-        Ok(())
+        self.note_device_work("copy")
     }
 
     /// Puts a list where the stream's device reads it.

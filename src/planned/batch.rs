@@ -122,7 +122,11 @@ impl<'r> CopyBatch<'r> {
     /// # Errors
     ///
     /// [`Error::UnknownNode`]; [`Error::OutOfSlot`]; [`Error::WrongExecutor`]; what [`Output::as_mut_slice`] says on the host.
-    pub fn copy_to_output<T: Pod>(&mut self, output: &'r mut Output<T>, (node, first): (u64, usize)) -> Result<usize> {
+    pub fn copy_to_output<T: Pod>(
+        &mut self,
+        output: &'r mut Output<T>,
+        (node, first): (u64, usize),
+    ) -> Result<usize> {
         let span = self.run.shared.plan.span::<T>("copy", node, first, output.len())?;
         let destination = self.end_of(output)?;
         let source = self.run.room.base().wrapping_add(span.start).cast_const();
@@ -171,7 +175,9 @@ impl<'r> CopyBatch<'r> {
             (None, None) => Ok(output.as_mut_slice()?.as_mut_ptr().cast()),
             (Some(own), Some(other)) if own == other => Ok(output.device_ptr()?.cast()),
             (own, other) => {
-                let ordinal = |executor: &Option<crate::Executor>| executor.as_ref().map_or(0, crate::Executor::ordinal);
+                let ordinal = |executor: &Option<crate::Executor>| {
+                    executor.as_ref().map_or(0, crate::Executor::ordinal)
+                };
                 let vendor = |executor: &Option<crate::Executor>| {
                     executor.as_ref().map_or(crate::backend::Vendor::Host, crate::Executor::vendor)
                 };

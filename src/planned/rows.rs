@@ -106,7 +106,9 @@ impl<'i> Rows<'i> {
                 }
                 RowOrder::At(rows) => rows.iter().max().map(|&row| u64::from(row)),
             };
-            let end = last.map_or(start, |last| start.saturating_add(last.saturating_mul(stride)).saturating_add(bytes));
+            let end = last.map_or(start, |last| {
+                start.saturating_add(last.saturating_mul(stride)).saturating_add(bytes)
+            });
             if end > plan.total() {
                 return Err(Error::OutOfArena { operation: "rows", size: plan.total(), start: end });
             }

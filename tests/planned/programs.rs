@@ -1,7 +1,7 @@
 //! Programs, on a planned arena and on the model.
 
 use device_arena::plan::{MemoryPlan, Slot};
-use device_arena::{Error, PlannedArena, Run};
+use device_arena::{CopyBatch, Error, PlannedArena, RowOrder, Rows, Run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
@@ -43,8 +43,17 @@ enum Step {
         element: Element,
     },
     Batch {
-        copies: Vec<((u64, usize), (u64, usize), usize)>,
+        copies: Vec<Move>,
         element: Element,
+        prepared: bool,
+    },
+    Rows {
+        to: Side,
+        from: Side,
+        len: usize,
+        count: usize,
+        element: Element,
+        prepared: bool,
     },
     Clear {
         node: u64,
@@ -55,6 +64,18 @@ enum Step {
     Abandon,
     /// All bytes to a twin, which is compared.
     Twin,
+}
+
+/// Two places, each a node and an element, and how many elements.
+type Move = ((u64, usize), (u64, usize), usize);
+
+/// Where rows are: a node, an element, the elements from one row to the next, and which rows.
+#[derive(Clone, Debug)]
+struct Side {
+    node: u64,
+    first: usize,
+    stride: usize,
+    rows: Option<Vec<u32>>,
 }
 
 /// As an element's type, for a function that is generic over it.
@@ -100,6 +121,14 @@ fn plan() -> impl Strategy<Value = MemoryPlan> {
     })
 }
 
+fn side() -> impl Strategy<Value = Side> {
+    let stride = prop_oneof![1 => 0usize..3, 4 => 40usize..200, 1 => Just(usize::MAX / 2)];
+    let rows = prop::option::weighted(0.4, prop::collection::vec(0u32..6, 0..5));
+    // Mostly as many numbers as rows: the count that a program has is drawn apart.
+    ((0u64..8).prop_map(|node| node * 3), 0usize..100, stride, rows)
+        .prop_map(|(node, first, stride, rows)| Side { node, first, stride, rows })
+}
+
 fn step() -> impl Strategy<Value = Step> {
     // Every third number is a node, and 100 may be; the others are unknown.
     let node = || prop_oneof![12 => (0u64..8).prop_map(|node| node * 3), 2 => Just(100u64), 1 => 0u64..30];
@@ -117,8 +146,12 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(first, count, element)| Step::ReadAt { first, count, element }),
         4 => (place(), place(), count(), element())
             .prop_map(|(to, from, count, element)| Step::Copy { to, from, count, element }),
-        3 => (prop::collection::vec(copy, 0..6), element())
-            .prop_map(|(copies, element)| Step::Batch { copies, element }),
+        3 => (prop::collection::vec(copy, 0..6), element(), any::<bool>())
+            .prop_map(|(copies, element, prepared)| Step::Batch { copies, element, prepared }),
+        3 => (side(), side(), 0usize..70, 0usize..5, element(), any::<bool>())
+            .prop_map(|(to, from, len, count, element, prepared)| {
+                Step::Rows { to, from, len, count, element, prepared }
+            }),
         1 => node().prop_map(|node| Step::Clear { node }),
         2 => Just(Step::Next),
         1 => Just(Step::Abandon),
@@ -154,6 +187,40 @@ fn clash(copies: &[(usize, usize, usize)]) -> bool {
             i != j && (overlap(one.0, other.0, lens) || overlap(one.0, other.1, lens))
         })
     })
+}
+
+/// Launches a batch whose copies are those places, by way of a list that is prepared or at once, and holds it against the
+/// model.
+fn finish_batch(
+    run: &mut Run,
+    model: &mut Model,
+    places: &[(usize, usize, usize)],
+    prepared: bool,
+    batch: impl for<'r> Fn(&'r mut Run) -> Result<CopyBatch<'r>, Error>,
+) -> Result<(), TestCaseError> {
+    let outcome = if prepared {
+        let list = batch(run).map_err(fail)?.prepare();
+        list.and_then(|list| {
+            list.launch(run)?;
+            // Once more: what they read is what it was, unless a copy overlaps itself.
+            if places.iter().all(|&(to, from, bytes)| to.abs_diff(from) >= bytes) {
+                list.launch(run)
+            } else {
+                Ok(())
+            }
+        })
+    } else {
+        batch(run).map_err(fail)?.launch()
+    };
+    match outcome {
+        Ok(()) => {
+            prop_assert!(!clash(places), "a clash was taken: {:?}", places);
+            places.iter().for_each(|place| model.copy(*place));
+        }
+        Err(Error::ClashingCopies { .. }) => prop_assert!(clash(places), "no clash: {:?}", places),
+        Err(error) => return Err(fail(error)),
+    }
+    Ok(())
 }
 
 fn run_step(run: &mut Run, model: &mut Model, step: &Step) -> Result<(), TestCaseError> {
@@ -195,7 +262,50 @@ fn run_step(run: &mut Run, model: &mut Model, step: &Step) -> Result<(), TestCas
                 model.copy(place);
             }
         }
-        Step::Batch { copies, element } => {
+        Step::Rows { to, from, len, count, element, prepared } => {
+            let size = size(*element);
+            let order = |side: &Side| {
+                side.rows.as_ref().map(|rows| rows.iter().cycle().take(*count).copied().collect::<Vec<_>>())
+            };
+            // A side without numbers, or with none to repeat, is in order.
+            let order = |side: &Side| order(side).filter(|rows| rows.len() == *count);
+            let (to_rows, from_rows) = (order(to), order(from));
+            let row =
+                |rows: &Option<Vec<u32>>, turn: usize| rows.as_ref().map_or(turn, |rows| rows[turn] as usize);
+            let mut rows = Rows::new(*count, *len).to(to.node, to.first, to.stride).from(
+                from.node,
+                from.first,
+                from.stride,
+            );
+            if let Some(order) = &to_rows {
+                rows = rows.to_rows(RowOrder::At(order));
+            }
+            if let Some(order) = &from_rows {
+                rows = rows.from_rows(RowOrder::At(order));
+            }
+            let mut batch = run.copies();
+            let added = with!(*element, T => batch.rows::<T>(&rows));
+            let place = |side: &Side, rows: &Option<Vec<u32>>, turn: usize| -> Option<usize> {
+                let start = model.place((side.node, side.first), (side.node, side.first), 0, size)?.0;
+                let at = row(rows, turn).checked_mul(side.stride)?.checked_mul(size)?.checked_add(start)?;
+                (at.checked_add(len * size)? <= model.bytes.len()).then_some(at)
+            };
+            let starts = |side: &Side| {
+                model.place((side.node, side.first), (side.node, side.first), 0, size).is_some()
+            };
+            let places: Option<Vec<_>> = (0..*count)
+                .map(|turn| Some((place(to, &to_rows, turn)?, place(from, &from_rows, turn)?, len * size)))
+                .collect();
+            let places = places.filter(|_| starts(to) && starts(from));
+            prop_assert_eq!(amount(added.map(|()| 0))?.is_some(), places.is_some());
+            if let Some(places) = places {
+                finish_batch(run, model, &places, *prepared, |run| {
+                    let mut batch = run.copies();
+                    with!(*element, T => batch.rows::<T>(&rows)).map(|()| batch)
+                })?;
+            }
+        }
+        Step::Batch { copies, element, prepared } => {
             let mut batch = run.copies();
             let mut places = Vec::new();
             for (to, from, count) in copies {
@@ -204,14 +314,16 @@ fn run_step(run: &mut Run, model: &mut Model, step: &Step) -> Result<(), TestCas
                 prop_assert_eq!(amount(added)?, place.map(|(_, _, bytes)| bytes / size(*element)));
                 places.extend(place);
             }
-            match batch.launch() {
-                Ok(()) => {
-                    prop_assert!(!clash(&places), "a clash was taken: {:?}", places);
-                    places.into_iter().for_each(|place| model.copy(place));
+            finish_batch(run, model, &places, *prepared, |run| {
+                let mut batch = run.copies();
+                for (to, from, count) in copies {
+                    match with!(*element, T => batch.copy::<T>(*to, *from, *count)) {
+                        Ok(_) | Err(Error::UnknownNode { .. } | Error::OutOfSlot { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
                 }
-                Err(Error::ClashingCopies { .. }) => prop_assert!(clash(&places), "no clash: {:?}", places),
-                Err(error) => return Err(fail(error)),
-            }
+                Ok(batch)
+            })?;
         }
         Step::Clear { node } => {
             let cleared = amount(run.clear(*node).map(|()| 0))?;
@@ -226,7 +338,14 @@ fn all_of(run: &Run, model: &Model) -> Result<(), TestCaseError> {
     let mut bytes = vec![0xEE; model.bytes.len()];
     let read = run.read_at::<u8>(0, &mut bytes).map_err(fail)?;
     prop_assert_eq!(read, bytes.len());
-    prop_assert_eq!(&bytes, &model.bytes);
+    same(&bytes, &model.bytes)
+}
+
+/// Long rows of bytes are not printed: where they differ first is.
+fn same(bytes: &[u8], expected: &[u8]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(bytes.len(), expected.len());
+    let differs = bytes.iter().zip(expected).position(|(one, other)| one != other);
+    prop_assert!(differs.is_none(), "byte {:?} differs", differs);
     Ok(())
 }
 
@@ -242,7 +361,7 @@ fn run_program(subject: &Subject, plan: &MemoryPlan, steps: &[Step]) -> Result<(
             Step::Next => {
                 let view = run.finish().map_err(fail)?;
                 let bytes = view.bytes().to_vec().map_err(fail)?;
-                prop_assert_eq!(&bytes, &model.bytes);
+                same(&bytes, &model.bytes)?;
                 run = arena.begin().map_err(fail)?;
                 prop_assert!(!view.is_current());
                 let is_stale = matches!(view.bytes().to_vec(), Err(Error::Stale { .. }));

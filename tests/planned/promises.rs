@@ -1,7 +1,7 @@
 //! What is promised of runs, and of the views that they leave.
 
 use device_arena::plan::{MemoryPlan, Slot};
-use device_arena::{Error, Placement, PlannedArena, Status};
+use device_arena::{ArenaOptions, Error, Executor, Placement, PlannedArena, Rows, Status};
 
 use crate::subjects::{Subject, subjects};
 
@@ -204,5 +204,167 @@ fn a_run_can_be_left_to_what_is_queued() {
         deferred.wait().unwrap();
         assert_eq!(&view.slot::<u8>(1).unwrap().to_vec().unwrap()[..4], b"soon");
         drop(arena.begin().unwrap());
+    });
+}
+
+#[test]
+fn copies_that_clash_are_refused_before_any_moves() {
+    each(|_, arena| {
+        let mut run = arena.begin().unwrap();
+        run.write(2, &[7u8; 4096]).unwrap();
+        let mut copies = run.copies();
+        copies.copy::<u8>((1, 0), (2, 0), 100).unwrap();
+        copies.copy::<u8>((1, 99), (2, 500), 100).unwrap();
+        let error = copies.launch().unwrap_err();
+        assert!(matches!(error, Error::ClashingCopies { first: 0, second: 1, .. }), "{error}");
+        let mut values = [9u8; 300];
+        run.read(1, &mut values).unwrap();
+        assert_eq!(values, [0; 300]);
+    });
+}
+
+#[test]
+fn views_and_outputs_are_ends_of_a_batch() {
+    each(|subject, planned| {
+        let other = ArenaOptions::new().placement(subject.placement).build(&subject.executor).unwrap();
+        let call = subject.executor.begin(&other).unwrap();
+        let view = call.output_from_slice(&[1u32, 2, 3, 4]).unwrap().publish();
+        call.finish().unwrap();
+        let mut run = planned.begin().unwrap();
+        let mut copies = run.copies();
+        assert_eq!(copies.copy_from_view((1, 2), &view).unwrap(), 4);
+        copies.launch().unwrap();
+        let mut values = [0u32; 7];
+        run.read(1, &mut values).unwrap();
+        assert_eq!(values, [0, 0, 1, 2, 3, 4, 0]);
+
+        // The view's arena goes on behind what was queued.
+        let call = subject.executor.begin(&other).unwrap();
+        let mut output = call.output::<u32>(3).unwrap();
+        let mut copies = run.copies();
+        assert_eq!(copies.copy_to_output(&mut output, (1, 3)).unwrap(), 3);
+        copies.launch().unwrap();
+        let copied = output.publish();
+        call.finish().unwrap();
+        subject.executor.synchronize().unwrap();
+        assert_eq!(copied.to_vec().unwrap(), [2, 3, 4]);
+    });
+}
+
+#[test]
+fn an_output_of_another_executor_is_refused() {
+    each(|subject, planned| {
+        if subject.is_host() {
+            return;
+        }
+        let other = Executor::on(backend_of(subject), 0).unwrap();
+        let arena = device_arena::Arena::new(&other);
+        let call = other.begin(&arena).unwrap();
+        let mut output = call.output::<u32>(3).unwrap();
+        let mut run = planned.begin().unwrap();
+        let mut copies = run.copies();
+        assert!(matches!(copies.copy_from_output((1, 0), &mut output), Err(Error::WrongExecutor { .. })));
+    });
+}
+
+fn backend_of(subject: &Subject) -> device_arena::backend::AnyBackend {
+    crate::vendors::load(subject.executor.vendor()).unwrap()
+}
+
+#[test]
+fn a_prepared_list_serves_later_runs_and_no_other_arena() {
+    each(|subject, planned| {
+        let mut run = planned.begin().unwrap();
+        let mut copies = run.copies();
+        copies.copy::<u8>((1, 0), (2, 0), 8).unwrap();
+        copies.rows::<u8>(&Rows::new(4, 2).to(1, 100, 10).from(2, 0, 2)).unwrap();
+        let list = copies.prepare().unwrap();
+        assert_eq!((list.count(), list.bytes()), (1, 16));
+        for round in 0..3u8 {
+            run.write(2, &[round; 8]).unwrap();
+            list.launch(&mut run).unwrap();
+            let mut values = [9u8; 140];
+            run.read(1, &mut values).unwrap();
+            assert_eq!(values[..8], [round; 8]);
+            assert_eq!((values[100], values[101], values[130], values[131]), (round, round, round, round));
+            run.finish().unwrap();
+            run = planned.begin().unwrap();
+        }
+        let other = subject.arena(&plan()).unwrap();
+        let mut other = other.begin().unwrap();
+        assert!(matches!(list.launch(&mut other), Err(Error::Option { .. })));
+    });
+}
+
+#[test]
+fn a_prepared_list_takes_no_views() {
+    each(|subject, planned| {
+        let other = ArenaOptions::new().placement(subject.placement).build(&subject.executor).unwrap();
+        let call = subject.executor.begin(&other).unwrap();
+        let view = call.output_from_slice(&[1u32, 2]).unwrap().publish();
+        call.finish().unwrap();
+        let mut run = planned.begin().unwrap();
+        let mut copies = run.copies();
+        copies.copy_from_view((1, 0), &view).unwrap();
+        assert!(matches!(copies.prepare(), Err(Error::Option { .. })));
+    });
+}
+
+#[cfg(any(feature = "cuda", feature = "rocm"))]
+#[test]
+fn a_captured_run_keeps_its_lists_and_its_bytes() {
+    each(|subject, planned| {
+        if subject.is_host() {
+            assert!(matches!(planned.capture(|_| Ok(())), Err(Error::HostMemory { .. })));
+            return;
+        }
+        let mut run = planned.begin().unwrap();
+        run.write(2, &[1u8, 2, 3, 4]).unwrap();
+        let mut copies = run.copies();
+        copies.copy::<u8>((2, 100), (2, 0), 4).unwrap();
+        let list = copies.prepare().unwrap();
+        run.finish().unwrap();
+        let mut captured = planned
+            .capture(|run| {
+                list.launch(run)?;
+                run.copy_range::<u8>(1, 0, 2, 100, 4)?;
+                run.clear(7)
+            })
+            .unwrap();
+        drop(list);
+        for _ in 0..3 {
+            let view = captured.launch().unwrap();
+            assert_eq!(view.slot::<u8>(1).unwrap().to_vec().unwrap()[..4], [1, 2, 3, 4]);
+            assert!(matches!(planned.begin(), Err(Error::Contended { .. })));
+        }
+        drop(captured);
+        drop(planned.begin().unwrap());
+    });
+}
+
+/// A graph would read it again when it is gone.
+#[cfg(any(feature = "cuda", feature = "rocm"))]
+#[test]
+fn a_capture_takes_no_work_on_another_arena_and_no_view() {
+    each(|subject, planned| {
+        if subject.is_host() {
+            return;
+        }
+        let other = subject.arena(&plan()).unwrap();
+        let mut run = other.begin().unwrap();
+        let mut copies = run.copies();
+        copies.copy::<u8>((1, 0), (2, 0), 4).unwrap();
+        let list = copies.prepare().unwrap();
+        let captured = planned.capture(|own| {
+            assert!(matches!(list.launch(&mut run), Err(Error::Capturing { .. })));
+            if subject.placement == Placement::Device {
+                // Coherent memory is the host's to write.
+                assert!(matches!(run.clear(1), Err(Error::Capturing { .. })));
+                assert!(matches!(run.copy_prefix::<u8>(1, 2, 4), Err(Error::Capturing { .. })));
+                assert!(matches!(run.write(1, b"x"), Err(Error::Capturing { .. })));
+            }
+            own.clear(1)
+        });
+        captured.unwrap().launch().unwrap();
     });
 }
