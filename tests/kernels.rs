@@ -389,7 +389,7 @@ fn rows_beyond_four_gib(backend: AnyBackend) {
     let from_rows = Rows { start: 0, stride: 1 << 20, numbers: None, is_wide: false };
     gpu.copy_rows((&to, &to_rows), (&from, &from_rows), long, 2);
     for turn in 0..2 {
-        let row = (turn as usize) << 31;
+        let row = turn << 31;
         assert!(gpu.read(&to, row + long / 2 - (turn << 20), 256) == pattern(256, (long / 2) as u64));
         assert_eq!(gpu.read(&to, row + long - 2, 2), [0x11; 2]);
     }

@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_short_row_has_a_thread_for_four_words_and_for_each_single_byte() {
-        let lanes = |bytes, past| {
+        let lanes = |bytes: u64, past: u64| {
             let side = RowSide { address: 4096 + past, stride: 4096, rows: 0, width: 0 };
             row_lanes(&side, &side, bytes)
         };
