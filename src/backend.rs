@@ -334,7 +334,8 @@ pub trait Backend: sealed::Sealed {
     unsafe fn free(&self, stream: Option<&Stream>, block: Block) -> Result<(), Refused<Block>>;
 
     /// A stream of its own on a device. Dropping it waits for the work that is queued in it, where
-    /// the thread [`can_wait`](Self::can_wait).
+    /// the thread [`can_wait`](Self::can_wait). A prepared list of a device that was launched in a stream keeps it, be it made
+    /// here or adopted: it goes with the last of them.
     ///
     /// # Errors
     ///

@@ -449,7 +449,66 @@ fn the_nth_operation_of_each_kind_fails_and_nothing_is_lost() {
     }
 }
 
-on_each_vendor!(the_nth_operation_of_a_device_fails_and_nothing_is_lost);
+#[test]
+fn rows_and_prepared_lists_of_the_host_fail_and_work_again() {
+    rows_and_prepared_lists_fail_and_work_again(AnyBackend::Host(Host));
+}
+
+/// Nothing is copied where a copy fails, and the same one works then.
+fn rows_and_prepared_lists_fail_and_work_again(backend: AnyBackend) {
+    use device_arena::Placement;
+    use device_arena::backend::{Backend, CopyRange, CopyRows, RowIndices};
+
+    let plan = FaultPlan::default();
+    let behind = AnyBackend::Faults(Faults::new(backend, plan.clone()));
+    let stream = Some(behind.create_stream(0).unwrap());
+    let block = behind.allocate(0, stream.as_ref(), Placement::HostCoherent, 64).unwrap();
+    let at = |offset| block.address().as_ptr().wrapping_add(offset);
+    // SAFETY: the host reaches the block, which has as many bytes and no work on it.
+    let is_copied = |to: usize| unsafe { *at(to) == 7 };
+    // SAFETY: as above.
+    unsafe { at(0).write_bytes(7, 8) };
+    // SAFETY: as above.
+    unsafe { at(8).write_bytes(0, 56) };
+    let rows = CopyRows {
+        destination: at(16),
+        source: at(0),
+        destination_stride: 0,
+        source_stride: 0,
+        bytes: 8,
+        count: 1,
+        destination_rows: RowIndices::InOrder,
+        source_rows: RowIndices::InOrder,
+    };
+    let range = CopyRange { destination: at(32), source: at(0), bytes: 8 };
+    for operation in [Operation::CopyRows, Operation::Prepare, Operation::CopyPrepared] {
+        plan.fail(operation, 0, 1);
+    }
+    // SAFETY: both ends are of the block, which the test has alone.
+    let copy_rows = || unsafe { behind.copy_rows(stream.as_ref(), &rows) };
+    let prepare = || behind.prepare(stream.as_ref(), &[range]);
+    assert!(matches!(copy_rows(), Err(Error::Driver { operation: "copy_rows", .. })));
+    assert!(matches!(prepare(), Err(Error::Driver { operation: "prepare", .. })));
+    let prepared = prepare().unwrap();
+    // SAFETY: as above.
+    let copy_prepared = || unsafe { behind.copy_prepared(stream.as_ref(), &prepared) };
+    assert!(matches!(copy_prepared(), Err(Error::Driver { operation: "copy_prepared", .. })));
+    behind.synchronize(stream.as_ref().unwrap()).unwrap();
+    assert!(!is_copied(16) && !is_copied(32));
+    copy_rows().unwrap();
+    copy_prepared().unwrap();
+    behind.synchronize(stream.as_ref().unwrap()).unwrap();
+    assert!(is_copied(16) && is_copied(32));
+    assert_eq!(plan.injected(), 3);
+    drop(prepared);
+    // SAFETY: the test has the block alone, and its work has passed.
+    unsafe { behind.free(stream.as_ref(), block) }.unwrap();
+}
+
+on_each_vendor!(
+    the_nth_operation_of_a_device_fails_and_nothing_is_lost,
+    rows_and_prepared_lists_fail_and_work_again,
+);
 
 #[cfg(any(feature = "cuda", feature = "rocm"))]
 fn the_nth_operation_of_a_device_fails_and_nothing_is_lost(backend: AnyBackend) {

@@ -6,7 +6,9 @@
 mod vendors;
 
 use device_arena::Placement;
-use device_arena::backend::{AnyBackend, Backend, Block, CopyRange, ScrubRange, Stream};
+use device_arena::backend::{
+    AnyBackend, Backend, Block, CopyRange, CopyRows, RowIndices, ScrubRange, Stream,
+};
 
 /// What the kernels cut ranges into.
 const TILE: usize = 32 << 10;
@@ -18,6 +20,9 @@ on_each_vendor!(
     a_range_that_overlaps_itself_moves_as_memmove,
     fills_of_every_alignment,
     ranges_beyond_four_gib,
+    rows_of_any_shape_are_as_a_plain_loop_has_them,
+    rows_of_every_alignment,
+    rows_beyond_four_gib,
 );
 
 /// The first device of a driver, and a stream there.
@@ -197,6 +202,199 @@ fn fills_of_every_alignment(backend: AnyBackend) {
     }
     assert!(gpu.read(&block, 0, size) == expected);
     gpu.free(block);
+}
+
+/// The rows of one side: where the first begins and how far it is to the next, and which of them are copied.
+#[derive(Debug, Clone)]
+struct Rows {
+    start: usize,
+    stride: usize,
+    numbers: Option<Vec<u64>>,
+    is_wide: bool,
+}
+
+impl Rows {
+    fn at(&self, turn: usize) -> usize {
+        let row = self.numbers.as_ref().map_or(turn, |numbers| numbers[turn] as usize);
+        self.start + row * self.stride
+    }
+
+    /// The end of the last byte.
+    fn end(&self, count: usize, bytes: usize) -> usize {
+        (0..count).map(|turn| self.at(turn) + bytes).max().unwrap_or(0)
+    }
+
+    /// The numbers where the device reads them.
+    fn indices(&self, gpu: &Gpu) -> (RowIndices, Option<Block>) {
+        let Some(numbers) = &self.numbers else { return (RowIndices::InOrder, None) };
+        let bytes: Vec<u8> = if self.is_wide {
+            numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+        } else {
+            numbers.iter().flat_map(|&number| (number as u32).to_ne_bytes()).collect()
+        };
+        let block = gpu.block(bytes.len().max(1));
+        gpu.write(&block, &bytes);
+        let start = block.address().as_ptr().cast_const();
+        let indices =
+            if self.is_wide { RowIndices::U64(start.cast()) } else { RowIndices::U32(start.cast()) };
+        (indices, Some(block))
+    }
+}
+
+impl Gpu {
+    fn copy_rows(
+        &self,
+        (to, to_rows): (&Block, &Rows),
+        (from, from_rows): (&Block, &Rows),
+        bytes: usize,
+        count: usize,
+    ) {
+        let (destination_rows, to_numbers) = to_rows.indices(self);
+        let (source_rows, from_numbers) = from_rows.indices(self);
+        let rows = CopyRows {
+            destination: to.address().as_ptr().wrapping_add(to_rows.start),
+            source: from.address().as_ptr().wrapping_add(from_rows.start),
+            destination_stride: to_rows.stride,
+            source_stride: from_rows.stride,
+            bytes,
+            count,
+            destination_rows,
+            source_rows,
+        };
+        // SAFETY: the rows are of blocks that the test has alone, and don't clash.
+        unsafe { self.backend.copy_rows(Some(&self.stream), &rows) }.unwrap();
+        to_numbers.into_iter().chain(from_numbers).for_each(|block| self.free(block));
+    }
+}
+
+/// Copies the rows from one block to another, and holds that against a loop over copies of the host's.
+fn check_rows(gpu: &Gpu, bytes: usize, count: usize, to_rows: &Rows, from_rows: &Rows) {
+    let source = pattern(from_rows.end(count, bytes), 7);
+    let mut expected = pattern(to_rows.end(count, bytes) + 64, 8);
+    let (from, to) = (gpu.block(source.len().max(1)), gpu.block(expected.len()));
+    gpu.write(&from, &source);
+    gpu.write(&to, &expected);
+    for turn in 0..count {
+        let (to, from) = (to_rows.at(turn), from_rows.at(turn));
+        expected[to..to + bytes].copy_from_slice(&source[from..from + bytes]);
+    }
+    gpu.copy_rows((&to, to_rows), (&from, from_rows), bytes, count);
+    let got = gpu.read(&to, 0, expected.len());
+    if let Some(at) = got.iter().zip(&expected).position(|(got, expected)| got != expected) {
+        let turn = (0..count).find(|&turn| (to_rows.at(turn)..to_rows.at(turn) + bytes.max(1)).contains(&at));
+        panic!("byte {at} differs, of {turn:?}: {count} rows of {bytes} bytes, {to_rows:?} {from_rows:?}");
+    }
+    gpu.free(from);
+    gpu.free(to);
+}
+
+fn rows_of_any_shape_are_as_a_plain_loop_has_them(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
+    let mut state = 1u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % limit
+    };
+    for case in 0..400 {
+        let bytes = match case % 4 {
+            0 => below(70),
+            1 => 16 * below(140),
+            2 => below(2200),
+            _ => below(3 * TILE),
+        };
+        let count = below(if bytes > TILE { 5 } else { 150 });
+        let places = count + below(10);
+        // Each row of the destination at most once, in any order.
+        let mut numbers: Vec<u64> = (0..places as u64).collect();
+        for at in (1..places).rev() {
+            numbers.swap(at, below(at + 1));
+        }
+        let is_aligned = below(3) == 0;
+        let past = |bytes: usize| if is_aligned { bytes.next_multiple_of(16) } else { bytes };
+        let to = Rows {
+            start: past(below(40)),
+            stride: past(bytes + below(40)),
+            numbers: (below(2) == 0).then_some(numbers),
+            is_wide: below(2) == 0,
+        };
+        let from = Rows {
+            start: past(below(40)),
+            // None, less than a row, and more.
+            stride: past([0, below(bytes + 1), bytes + below(40)][below(3)]),
+            numbers: (below(2) == 0).then(|| (0..count).map(|_| below(count) as u64).collect()),
+            is_wide: below(2) == 0,
+        };
+        check_rows(&gpu, bytes, count, &to, &from);
+    }
+}
+
+fn rows_of_every_alignment(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
+    let rows = |start, stride| Rows { start, stride, numbers: None, is_wide: false };
+    for bytes in [1, 5, 16, 31, 32, 47, 64, 100, 256, 1024, 1536, 2048, 2049, 8192, TILE, TILE + 1] {
+        for past in 0..16 {
+            // Strides of 17 bytes more than a multiple of 16 go through all alignments.
+            let stride = bytes.next_multiple_of(16) + 17;
+            check_rows(&gpu, bytes, 17, &rows(past, stride), &rows(0, bytes.next_multiple_of(16)));
+            check_rows(&gpu, bytes, 3, &rows(past, bytes), &rows(past, bytes));
+            check_rows(&gpu, bytes, 17, &rows(0, bytes + 16), &rows(past, stride));
+        }
+    }
+}
+
+fn rows_beyond_four_gib(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
+    const FOUR_GIB: usize = 4 << 30;
+    let size = FOUR_GIB + (64 << 20);
+    let blocks = (0..2).map(|_| gpu.backend.allocate(0, Some(&gpu.stream), Placement::Device, size));
+    let Ok([from, to]) =
+        blocks.collect::<Result<Vec<_>, _>>().map(|blocks| <[Block; 2]>::try_from(blocks).unwrap())
+    else {
+        println!("skipped: the device has no two blocks of {size} bytes");
+        return;
+    };
+    let at = |block: &Block, offset: usize| block.address().as_ptr().wrapping_add(offset);
+    let whole = |block: &Block, value| ScrubRange { address: at(block, 0), bytes: size, value };
+    // SAFETY: the ranges are of blocks that the test has alone.
+    unsafe { gpu.backend.rewind(Some(&gpu.stream), None, &[whole(&from, 0x11), whole(&to, 0x22)]) }.unwrap();
+    // Rows that are a little over 1 GiB apart, with the fourth beyond 32 bits; short ones and long ones.
+    let (far, near) = ((1 << 30) + 12_345, 100_000);
+    for bytes in [1000, 3 * TILE + 7] {
+        for numbers in [None, Some(vec![4, 3, 0, 1, 2])] {
+            for is_wide in [false, true] {
+                let far = Rows { start: 3, stride: far, numbers: numbers.clone(), is_wide };
+                let packed = Rows { start: 5, stride: near, numbers: None, is_wide };
+                let marks: Vec<_> = (0..5).map(|turn| pattern(bytes, 20 + turn)).collect();
+                for (turn, mark) in marks.iter().enumerate() {
+                    gpu.transfer(at(&from, far.at(turn)), mark.as_ptr(), bytes);
+                }
+                gpu.copy_rows((&to, &packed), (&from, &far), bytes, 5);
+                // And back into the distance.
+                let spread = Rows { start: 50_000_000, ..far.clone() };
+                gpu.copy_rows((&to, &spread), (&from, &far), bytes, 5);
+                for (turn, mark) in marks.iter().enumerate() {
+                    assert!(&gpu.read(&to, packed.at(turn), bytes) == mark, "row {turn} of {bytes} bytes");
+                    assert!(&gpu.read(&to, spread.at(turn), bytes) == mark, "row {turn} of {bytes} bytes");
+                    assert_eq!(gpu.read(&to, spread.at(turn) + bytes, 2), [0x22; 2]);
+                }
+            }
+        }
+    }
+    // Two rows of 1.5 GiB, which overlap each other in the source.
+    let long = (3 << 29) - 1000;
+    for place in [0, long / 2, size - 300] {
+        gpu.transfer(at(&from, place), pattern(256, place as u64).as_ptr(), 256);
+    }
+    let to_rows = Rows { start: 0, stride: 1 << 31, numbers: None, is_wide: false };
+    let from_rows = Rows { start: 0, stride: 1 << 20, numbers: None, is_wide: false };
+    gpu.copy_rows((&to, &to_rows), (&from, &from_rows), long, 2);
+    for turn in 0..2 {
+        let row = turn << 31;
+        assert!(gpu.read(&to, row + long / 2 - (turn << 20), 256) == pattern(256, (long / 2) as u64));
+        assert_eq!(gpu.read(&to, row + long - 2, 2), [0x11; 2]);
+    }
+    gpu.free(from);
+    gpu.free(to);
 }
 
 fn ranges_beyond_four_gib(backend: AnyBackend) {

@@ -255,8 +255,8 @@ mod tests {
 
     #[test]
     fn a_short_row_has_a_thread_for_four_words_and_for_each_single_byte() {
-        let lanes = |bytes, past| {
-            let side = RowSide { address: 4096u64 + past, stride: 4096, rows: 0, width: 0 };
+        let lanes = |bytes: u64, past: u64| {
+            let side = RowSide { address: 4096 + past, stride: 4096, rows: 0, width: 0 };
             row_lanes(&side, &side, bytes)
         };
         let expected = [(16, 0), (64, 0), (80, 1), (128, 1), (256, 2), (1024, 4), (1536, 5), (2048, 5)];
