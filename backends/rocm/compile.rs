@@ -111,8 +111,10 @@ impl RocmDriver {
     /// The compiler: a library of its own, and until HIP 7 a part of the runtime's, which before 6 is to be preferred.
     fn compiler(&self, architecture: &str) -> Result<CompilerTable> {
         let in_runtime = || CompilerTable::load(&self.library).ok();
-        let alone = || Library::open(&names(self.version)).and_then(|library| CompilerTable::load(&library));
+        let names = names(self.version);
+        let alone = || Library::open(&names).and_then(|library| CompilerTable::load(&library));
         if self.version < Version::new(6, 0)
+            && !names.is_explicit()
             && let Some(table) = in_runtime()
         {
             return Ok(table);
@@ -121,7 +123,10 @@ impl RocmDriver {
             let detail = format!("there is no kernel image for {architecture}, and no compiler: {error}");
             Error::Unavailable { vendor: Vendor::Rocm, detail }
         };
-        alone().or_else(|error| in_runtime().ok_or_else(|| explain(error)))
+        alone().or_else(|error| match in_runtime() {
+            Some(table) if !names.is_explicit() => Ok(table),
+            _ => Err(explain(error)),
+        })
     }
 }
 

@@ -92,13 +92,8 @@ fn without_a_compiler_the_error_says_what_is_missing() {
     let name = "amd_compile::without_a_compiler_the_error_says_what_is_missing";
     let variables =
         [("DEVICE_ARENA_SIMULATED_CUBIN", "0"), ("DEVICE_ARENA_HIPRTC_LIBRARY", "/nowhere/libhiprtc.so")];
+    // Before 7.0 there is one in the runtime's own library, which is not the one that was named.
     if !is_child(name) {
-        let Some(amd) = amd() else { return };
-        if !amd.is_since(7, 0) {
-            println!("skipped: before 7.0 the compiler is in the runtime's own library");
-            return;
-        }
-        drop(amd);
         in_child(name, &variables);
         return;
     }
