@@ -1,5 +1,7 @@
 //! How HIP's runtime is found: once in a process, and never again.
 
+use std::sync::OnceLock;
+
 use super::functions::{FirstTable, OwnTable};
 use super::{FIRST_VERSION, Rocm, RocmDriver, Version, status_name};
 use crate::backend::Vendor;
@@ -119,6 +121,15 @@ impl RocmDriver {
             let detail = format!("the runtime {} is too old: its version is {}", library.name, version.0);
             return Err(Missing::unusable(Error::Unavailable { vendor: Vendor::Rocm, detail }, library));
         }
-        Ok(Self { library, table, first, own, error_name, version, known: Known::default() })
+        Ok(Self {
+            library,
+            table,
+            first,
+            own,
+            error_name,
+            version,
+            known: Known::default(),
+            compiler: OnceLock::new(),
+        })
     }
 }

@@ -11,8 +11,9 @@ mod functions;
 mod load;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use self::compile::CompilerTable;
 use self::functions::{FirstTable, OwnTable};
 use super::gpu::devices::{self, Known};
 use super::gpu::driver::{self, Before, Context, Driver, call};
@@ -63,6 +64,7 @@ pub struct RocmDriver {
     error_name: Option<ErrorName>,
     version: Version,
     known: Known,
+    compiler: OnceLock<Result<CompilerTable>>,
 }
 
 /// Leaves a thread without an error of this crate's calls. One that was there before stays, where the runtime lets it:
