@@ -54,8 +54,8 @@ pub struct PointerInfo {
     /// Address and size in bytes of the allocation that the pointer lies in, where the driver knows; of virtual memory
     /// the mapped part.
     pub allocation: Option<(usize, usize)>,
-    /// The allocation's identity, which is never given again in the process, where the driver has one. An address alone
-    /// proves nothing: a later allocation may have the same.
+    /// The allocation's identity, where the driver has one: a number that it counts up, in 64 bits on NVIDIA's and 32 on AMD's.
+    /// An address alone proves nothing: a later allocation may have the same.
     pub buffer_id: Option<u64>,
     /// How the driver came to the memory.
     pub origin: AllocationOrigin,

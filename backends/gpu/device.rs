@@ -160,6 +160,8 @@ impl Device {
     /// The first image that the driver takes: an older one refuses machine code that a newer compiler made. The error is
     /// that of the last.
     fn load_first(&self) -> Result<Module> {
+        // Where nothing can be loaded, nothing is compiled.
+        check_callable(self.driver, "load")?;
         let vendor = self.driver.vendor();
         let mut outcome = Err(Error::Unavailable {
             vendor,
@@ -168,8 +170,14 @@ impl Device {
         for image in self.driver.kernel_images(&self.info) {
             // SAFETY: the images are whole: they were held against their manifest when the crate was built.
             outcome = unsafe { Module::load(self, image) };
-            if outcome.is_ok() {
-                return outcome;
+            match &outcome {
+                Ok(_) => return outcome,
+                // No other image would mend that.
+                Err(Error::Driver { code, .. }) if *code == i64::from(status::OUT_OF_MEMORY) => {
+                    return outcome;
+                }
+                Err(error) if error.is_of_lost_device() => return outcome,
+                Err(_) => {}
             }
         }
         match self.driver.compile_kernels(&self.info) {

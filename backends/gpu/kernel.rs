@@ -18,7 +18,26 @@ struct Loaded {
     driver: &'static dyn Driver,
     context: Context,
     /// What the driver may still read.
-    image: Option<Box<[u8]>>,
+    image: Option<Image>,
+}
+
+/// A copy of an image, aligned as files of machine code have to be.
+#[derive(Debug)]
+struct Image(Box<[u128]>);
+
+impl Image {
+    fn of(bytes: &[u8]) -> Self {
+        let mut words = vec![0u128; bytes.len().div_ceil(size_of::<u128>())].into_boxed_slice();
+        for (place, byte) in bytemuck::cast_slice_mut(&mut words).iter_mut().zip(bytes) {
+            *place = *byte;
+        }
+        Self(words)
+    }
+
+    /// The image, with zero bytes behind it up to a multiple of 16.
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
 }
 
 // SAFETY: a module belongs to its context, not to a thread.
@@ -36,8 +55,8 @@ impl Module {
     /// `image` is text that ends with a zero byte, or a whole file of machine code. The device outlives the module.
     pub(crate) unsafe fn load(device: &Device, image: &[u8]) -> Result<Self> {
         debug_assert!(!image.is_empty());
-        let kept: Option<Box<[u8]>> = device.driver.reads_images_later().then(|| image.into());
-        let image = kept.as_deref().unwrap_or(image);
+        let kept = device.driver.reads_images_later().then(|| Image::of(image));
+        let image = kept.as_ref().map_or(image, Image::bytes);
         let _current = device.enter("load")?;
         let _outside = OutsideCaptures::new(device.driver);
         let mut raw = std::ptr::null_mut();
@@ -141,6 +160,23 @@ impl Kernel {
                 device.driver,
                 launch(self.raw, gx, gy, gz, bx, by, bz, shared_bytes, stream, arguments, extra)
             )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_image_lies_as_the_allocator_liked() {
+        let bytes: Vec<u8> = (0..100).collect();
+        for start in 0..17 {
+            for end in start..100 {
+                let image = Image::of(&bytes[start..end]);
+                assert_eq!(image.bytes().as_ptr().addr() % 16, 0);
+                assert_eq!(image.bytes()[..end - start], bytes[start..end]);
+            }
         }
     }
 }

@@ -23,6 +23,11 @@ pub(crate) struct Names {
 }
 
 impl Names {
+    /// Whether the user has named a path, beside which nothing else counts.
+    pub(crate) fn is_explicit(&self) -> bool {
+        self.paths().1
+    }
+
     /// What is tried, and whether it is an explicit path.
     fn paths(&self) -> (Vec<PathBuf>, bool) {
         let value = |name| std::env::var_os(name).filter(|path: &OsString| !path.is_empty());

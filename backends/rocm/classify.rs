@@ -83,24 +83,8 @@ impl RocmDriver {
         if pointer.is_null() {
             return Ok(PointerInfo::UNREGISTERED);
         }
-        if let Some(_tidy) = self.first.tidy() {
-            return self.ask(pointer);
-        }
-        // An error that the caller has not seen yet is overwritten by any call of its thread, and by none of another's.
         let address = pointer.addr();
-        let asked = std::thread::scope(|scope| {
-            let asking = std::thread::Builder::new()
-                .name("device-arena".into())
-                .spawn_scoped(scope, || self.ask(std::ptr::without_provenance(address)));
-            asking.map(std::thread::ScopedJoinHandle::join)
-        });
-        match asked {
-            Ok(Ok(answer)) => answer,
-            _ => Err(Error::Unavailable {
-                vendor: Vendor::Rocm,
-                detail: "no thread to ask on, while this one has an error of the runtime's".into(),
-            }),
-        }
+        self.first.beside(|| self.ask(std::ptr::without_provenance(address)))?
     }
 
     fn ask(&self, pointer: *const u8) -> Result<PointerInfo> {

@@ -86,7 +86,7 @@ impl RocmDriver {
             0 => {}
             code => return Err(failed(table.create.name, architecture, code, "")),
         }
-        let compilation = Compilation { table: &table, program };
+        let compilation = Compilation { table, program };
         // SAFETY: the program is alive, the options end with zero bytes, and there are as many.
         match unsafe { (table.compile.call)(program, options.len() as c_int, options.as_ptr()) } {
             0 => {}
@@ -108,20 +108,30 @@ impl RocmDriver {
         }
     }
 
-    /// The compiler: a library of its own, and until HIP 7 a part of the runtime's, which before 6 is to be preferred.
-    fn compiler(&self, architecture: &str) -> Result<CompilerTable> {
+    /// The compiler, looked for once.
+    fn compiler(&self, architecture: &str) -> Result<&CompilerTable> {
+        let found = self.compiler.get_or_init(|| self.find_compiler());
+        found.as_ref().map_err(|error| {
+            let detail = format!("there is no kernel image for {architecture}, and no compiler: {error}");
+            Error::Unavailable { vendor: Vendor::Rocm, detail }
+        })
+    }
+
+    /// A library of its own, and until HIP 7 a part of the runtime's, which before 6 is to be preferred.
+    fn find_compiler(&self) -> Result<CompilerTable> {
         let in_runtime = || CompilerTable::load(&self.library).ok();
-        let alone = || Library::open(&names(self.version)).and_then(|library| CompilerTable::load(&library));
+        let names = names(self.version);
+        let alone = || Library::open(&names).and_then(|library| CompilerTable::load(&library));
         if self.version < Version::new(6, 0)
+            && !names.is_explicit()
             && let Some(table) = in_runtime()
         {
             return Ok(table);
         }
-        let explain = |error: Error| {
-            let detail = format!("there is no kernel image for {architecture}, and no compiler: {error}");
-            Error::Unavailable { vendor: Vendor::Rocm, detail }
-        };
-        alone().or_else(|error| in_runtime().ok_or_else(|| explain(error)))
+        alone().or_else(|error| match in_runtime() {
+            Some(table) if !names.is_explicit() => Ok(table),
+            _ => Err(error),
+        })
     }
 }
 

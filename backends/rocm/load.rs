@@ -1,5 +1,7 @@
 //! How HIP's runtime is found: once in a process, and never again.
 
+use std::sync::OnceLock;
+
 use super::functions::{FirstTable, OwnTable};
 use super::{FIRST_VERSION, Rocm, RocmDriver, Version, status_name};
 use crate::backend::Vendor;
@@ -76,14 +78,18 @@ impl RocmDriver {
         watch_forks();
         // SAFETY: the type is that of the runtime's declaration.
         let error_name = unsafe { library.function("hipGetErrorName") };
-        let mut count = 0;
-        // SAFETY: the runtime takes no flags; calling it again does nothing.
-        let init = || (first.init.name, unsafe { (first.init.call)(0) });
-        // SAFETY: the runtime writes one number.
-        let ask = |count| (first.device_count.name, unsafe { (first.device_count.call)(count) });
-        let tidy = first.tidy();
-        let answers = [init(), ask(&raw mut count)];
-        drop(tidy);
+        let asked = first.beside(|| {
+            // SAFETY: the runtime takes no flags; calling it again does nothing.
+            let init = unsafe { (first.init.call)(0) };
+            let mut count = 0;
+            // SAFETY: the runtime writes one number.
+            let counted = unsafe { (first.device_count.call)(&raw mut count) };
+            ([(first.init.name, init), (first.device_count.name, counted)], count)
+        });
+        let (answers, count) = match asked {
+            Ok(answers) => answers,
+            Err(error) => return Err(Missing::unusable(error, library)),
+        };
         for (operation, code) in answers {
             if code != 0 {
                 let status = (code, status_name(error_name, code));
@@ -101,14 +107,29 @@ impl RocmDriver {
             Ok(tables) => tables,
             Err(error) => return Err(Missing::unusable(error, library)),
         };
-        let mut version = 0;
-        // SAFETY: the runtime writes one number.
-        unsafe { (own.runtime_version.call)(&raw mut version) };
-        let version = Version(u32::try_from(version).unwrap_or(0));
+        let asked = first.beside(|| {
+            let mut version = 0;
+            // SAFETY: the runtime writes one number.
+            unsafe { (own.runtime_version.call)(&raw mut version) };
+            Version(u32::try_from(version).unwrap_or(0))
+        });
+        let version = match asked {
+            Ok(version) => version,
+            Err(error) => return Err(Missing::unusable(error, library)),
+        };
         if version < FIRST_VERSION {
             let detail = format!("the runtime {} is too old: its version is {}", library.name, version.0);
             return Err(Missing::unusable(Error::Unavailable { vendor: Vendor::Rocm, detail }, library));
         }
-        Ok(Self { library, table, first, own, error_name, version, known: Known::default() })
+        Ok(Self {
+            library,
+            table,
+            first,
+            own,
+            error_name,
+            version,
+            known: Known::default(),
+            compiler: OnceLock::new(),
+        })
     }
 }

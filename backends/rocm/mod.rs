@@ -11,8 +11,9 @@ mod functions;
 mod load;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use self::compile::CompilerTable;
 use self::functions::{FirstTable, OwnTable};
 use super::gpu::devices::{self, Known};
 use super::gpu::driver::{self, Before, Context, Driver, call};
@@ -21,7 +22,7 @@ use super::gpu::library::Library;
 use super::gpu::stream::run_host_work;
 use super::gpu::{Device, Gpu, KeepAlive};
 use crate::backend::{DeviceInfo, Vendor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pointer::PointerInfo;
 
 /// The backend of AMD's GPUs.
@@ -63,6 +64,7 @@ pub struct RocmDriver {
     error_name: Option<ErrorName>,
     version: Version,
     known: Known,
+    compiler: OnceLock<Result<CompilerTable>>,
 }
 
 /// Leaves a thread without an error of this crate's calls. One that was there before stays, where the runtime lets it:
@@ -89,6 +91,22 @@ impl FirstTable {
     fn tidy(&self) -> Option<Tidy<'_>> {
         // Not one that is made in any case: its drop takes the error away.
         (!self.has_error()).then(|| Tidy(self))
+    }
+
+    /// Asks, and leaves the thread's error as it is. One that the caller has not seen yet is overwritten by any call of
+    /// its thread, and by none of another's.
+    fn beside<R: Send>(&self, ask: impl FnOnce() -> R + Send) -> Result<R> {
+        if let Some(_tidy) = self.tidy() {
+            return Ok(ask());
+        }
+        let asked = std::thread::scope(|scope| {
+            let asking = std::thread::Builder::new().name("device-arena".into()).spawn_scoped(scope, ask);
+            asking.ok()?.join().ok()
+        });
+        asked.ok_or_else(|| Error::Unavailable {
+            vendor: Vendor::Rocm,
+            detail: "no thread to ask on, while this one has an error of the runtime's".into(),
+        })
     }
 }
 

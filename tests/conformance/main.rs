@@ -29,10 +29,12 @@ impl Subject {
     /// An executor, and a way to hold its queue up: what is queued behind waits until the sender is used or dropped.
     pub(crate) fn executor_with_gate(&self) -> (Executor, mpsc::Sender<()>) {
         let stream = Arc::new(self.backend.create_stream(0).unwrap());
+        // Before it is held up: a stream that is not adopted is waited for.
+        let executor = self.adopt(Arc::clone(&stream));
         let (open, opened) = mpsc::channel();
         let wait = Box::new(move || opened.recv().unwrap_or(()));
         self.backend.enqueue(&stream, wait).unwrap();
-        (self.adopt(stream), open)
+        (executor, open)
     }
 
     fn adopt(&self, stream: Arc<Stream>) -> Executor {

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use device_arena::backend::AnyBackend;
 use device_arena::{Arena, Error, MemoryKind, TapeView};
 
 use crate::amd::{amd, device_address, leave_an_error, take};
 use crate::functions::Function;
 use crate::lab::{Gate, Lab};
 use crate::memory::{Registered, ask, ask_range};
+use crate::process::{is_child, run_child};
 use crate::simulated::simulated_or_skip;
 use crate::vendor;
 
@@ -88,4 +90,33 @@ fn pages_with_two_addresses_had_no_end() {
     assert!(matches!(ask_range(alias, half + 1), Err(Error::OutOfAllocation { .. })));
     drop(registered);
     simulated.restore("REGISTER_ALIAS", "0");
+}
+
+/// Before 7.0 any call overwrites it, and the first question of a process has to look for the runtime.
+#[test]
+fn an_error_of_the_callers_was_lost_where_the_first_question_looked_for_the_runtime() {
+    let name = "amd_found::an_error_of_the_callers_was_lost_where_the_first_question_looked_for_the_runtime";
+    if !is_child(name) {
+        let Some(amd) = amd() else { return };
+        let AnyBackend::Rocm(rocm) = amd.turn.backend() else { panic!("another backend") };
+        run_child(name, &[("DEVICE_ARENA_TEST_LIBRARY", Some(rocm.library()))]);
+        return;
+    }
+    // SAFETY: the crate is to open it as well.
+    let library = unsafe { libloading::Library::new(std::env::var_os("DEVICE_ARENA_TEST_LIBRARY").unwrap()) };
+    let library = Box::leak(Box::new(library.unwrap()));
+    // SAFETY: the types are those of the declarations.
+    let (set_device, peek) = unsafe {
+        (
+            *library.get::<unsafe extern "C" fn(i32) -> u32>(b"hipSetDevice\0").unwrap(),
+            *library.get::<unsafe extern "C" fn() -> u32>(b"hipPeekAtLastError\0").unwrap(),
+        )
+    };
+    // SAFETY: any number is taken.
+    let code = unsafe { set_device(99) };
+    assert_ne!(code, 0);
+    let local = 7u8;
+    assert_eq!(ask(&raw const local).unwrap().kind, MemoryKind::Unregistered);
+    // SAFETY: it takes nothing.
+    assert_eq!(unsafe { peek() }, code);
 }

@@ -1,6 +1,6 @@
 //! Somebody else captures the executor's stream: a steady call becomes part of it, and nothing of the crate's spoils it.
 
-use device_arena::{Arena, ArenaOptions, Error, Executor, Placement, Scrub};
+use device_arena::{Arena, ArenaOptions, Error, Placement, Scrub};
 
 use crate::driver;
 use crate::lab::{Lab, counting};
@@ -203,7 +203,7 @@ fn a_default_stream_is_as_good_as_captured_while_a_stream_that_it_waits_for_is()
     let home = vendor::executor(0).unwrap();
     let done = std::thread::spawn(move || {
         let context = cudarc::driver::CudaContext::new(0).unwrap();
-        let lab = Lab::on(Executor::from_cudarc(&context.default_stream()).unwrap());
+        let lab = Lab::on(device_arena::Executor::from_cudarc(&context.default_stream()).unwrap());
         let arena = steady(&lab, Placement::Device);
         let view = lab.filled(&arena, LEN, 3);
         // It has no graph of its own.

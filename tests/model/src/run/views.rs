@@ -271,6 +271,8 @@ impl Runner<'_> {
         self.before_last_owner(self.model.calls[model.call].arena);
         drop(guard);
         self.model.release(model.call, 2);
+        // Of what was queued while it was held.
+        self.quiesce(self.model.calls[model.call].arena)?;
         // A copy reads each of its parts while it holds both.
         let expected = self.model.check_read(model.call, 3);
         self.say(format_args!("tape{at}.to_tape"));

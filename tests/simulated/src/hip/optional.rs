@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::stream::given;
-use super::{Handle, cu, device, done, enter, pointer, write};
+use super::{Handle, attempt, cu, device, done, enter, pointer, write};
 use crate::core::status::Status;
 
 /// The device of a stream: for one of those without a handle, the thread's.
@@ -15,6 +15,19 @@ pub unsafe extern "C" fn hipStreamGetDevice(stream: Handle, place: *mut c_int) -
         let ordinal = device::of_context(context).ok_or(Status::INVALID_HANDLE)?;
         unsafe { write(place, ordinal) }
     })
+}
+
+/// As above, from before there was that: a number, or -1 for what is no stream. It leaves no error.
+#[cfg_attr(not(feature = "missing-symbols"), unsafe(no_mangle))]
+pub unsafe extern "C" fn hipGetStreamDeviceId(stream: Handle) -> c_int {
+    let mut ordinal = -1;
+    attempt("hipGetStreamDeviceId", || {
+        let mut context = std::ptr::null_mut();
+        done(unsafe { cu::cuStreamGetCtx(given(stream)?, &mut context) })?;
+        ordinal = device::of_context(context).ok_or(Status::INVALID_HANDLE)?;
+        Ok(())
+    });
+    ordinal
 }
 
 #[cfg_attr(not(feature = "missing-symbols"), unsafe(no_mangle))]

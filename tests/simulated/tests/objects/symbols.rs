@@ -71,6 +71,7 @@ fn each_object_has_the_symbols_of_its_driver() {
         ("hipExtGetLastError", [false, false, true, true]),
         ("hipLaunchHostFunc", [false, true, true, true]),
         ("hipStreamGetDevice", [false, true, true, true]),
+        ("hipGetStreamDeviceId", [true; 4]),
         ("hipDrvGetErrorName", [false, true, true, true]),
         ("hiprtcCompileProgram", [true, true, true, false]),
     ] {
@@ -81,6 +82,7 @@ fn each_object_has_the_symbols_of_its_driver() {
         "hipThreadExchangeStreamCaptureMode",
         "hipStreamIsCapturing",
         "hipStreamGetDevice",
+        "hipGetStreamDeviceId",
         "hipPointerGetAttribute",
     ] {
         assert_eq!(
