@@ -41,11 +41,9 @@ impl PlannedView {
     /// [`Error::UnknownNode`]; [`Error::Stale`]; [`Error::ElementOffset`] for a slot whose start is not aligned as `T` is.
     pub fn slot<T: Pod>(&self, node: u64) -> Result<View<T>> {
         let span = self.plan.span::<T>("slot", node, 0, usize::MAX)?;
-        if !span.start.is_multiple_of(align_of::<T>()) {
-            return Err(Error::ElementOffset { node, offset: span.start as u64, element: size_of::<T>() });
-        }
-        let end = span.start.saturating_add(span.bytes);
-        self.bytes.slice(span.start..end)?.cast()
+        let bytes = self.bytes.slice(span.start..span.start.saturating_add(span.bytes))?;
+        let offset = span.start as u64;
+        bytes.cast().ok_or(Error::ElementOffset { node, offset, element: size_of::<T>() })
     }
 
     /// Copies elements from a slot's start on; returns how many the slot had. The rest of `values` stays as it is.

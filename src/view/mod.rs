@@ -194,12 +194,11 @@ impl<T: Pod> View<T> {
         }
     }
 
-    /// The same bytes as values of another type, as many whole ones as there are.
-    pub(crate) fn cast<U: Pod>(&self) -> Result<View<U>> {
+    /// The same bytes as values of another type, as many whole ones as there are; none where they are not aligned for it.
+    pub(crate) fn cast<U: Pod>(&self) -> Option<View<U>> {
         let address = self.address.cast::<U>();
-        debug_assert!(address.is_aligned());
         let len = self.byte_len().checked_div(size_of::<U>()).unwrap_or(0);
-        Ok(View::new(self.core.clone(), self.stamp, address, len))
+        address.is_aligned().then(|| View::new(self.core.clone(), self.stamp, address, len))
     }
 
     /// A view of some of the values, by position.
