@@ -295,7 +295,7 @@ fn rows_of_any_shape_are_as_a_plain_loop_has_them(backend: AnyBackend) {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % limit
     };
-    for case in 0..400 {
+    for case in 0..300 {
         let bytes = match case % 4 {
             0 => below(70),
             1 => 16 * below(140),
@@ -332,7 +332,7 @@ fn rows_of_every_alignment(backend: AnyBackend) {
     let gpu = Gpu::new(backend);
     let rows = |start, stride| Rows { start, stride, numbers: None, is_wide: false };
     for bytes in [1, 5, 16, 31, 32, 47, 64, 100, 256, 1024, 1536, 2048, 2049, 8192, TILE, TILE + 1] {
-        for past in 0..16 {
+        for past in [0, 1, 2, 3, 4, 7, 8, 12, 15] {
             // Strides of 17 bytes more than a multiple of 16 go through all alignments.
             let stride = bytes.next_multiple_of(16) + 17;
             check_rows(&gpu, bytes, 17, &rows(past, stride), &rows(0, bytes.next_multiple_of(16)));
