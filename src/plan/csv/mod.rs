@@ -20,7 +20,7 @@ use crate::error::Result;
 ///
 /// # Errors
 ///
-/// [`Error::Table`], with line and column: a column that is missing or comes twice, a field too many or too few, what is
+/// [`Error::Table`](crate::Error::Table), with line and column: a column that is missing or comes twice, a field too many or too few, what is
 /// no number of 64 bits, an id that comes twice or that no buffer has.
 ///
 /// ```
@@ -89,7 +89,7 @@ impl MemoryPlan {
     ///
     /// # Errors
     ///
-    /// [`Error::Table`] as there, and for a field without an offset; [`Error::Plan`] for what breaks a plan's rules.
+    /// [`Error::Table`](crate::Error::Table) as there, and for a field without an offset; [`Error::Plan`](crate::Error::Plan) for what breaks a plan's rules.
     ///
     /// ```
     /// use device_arena::plan::MemoryPlan;
