@@ -1,4 +1,4 @@
-//! The examples beside the main job, run as processes: `doctor` and `compact`.
+//! The examples beside the main job, run as processes: `doctor`, `compact` and `plan`.
 
 #[macro_use]
 mod vendors;
@@ -162,4 +162,29 @@ fn no_words_and_none_but_empty_ones_are_kept_as_well() {
     let Some(output) = run("compact", &["no-such-file"], &[]) else { return };
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("no-such-file"));
+}
+
+#[test]
+fn the_planner_says_what_it_found_a_line_a_file() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("plan-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (file, svg) = (folder.join("three.128.csv"), folder.join("three.svg"));
+    std::fs::write(&file, "id,lower,upper,size\na,0,2,64\nb,1,3,32\nc,2,4,64\n")
+        .expect("the file is written");
+    let (file, svg) = (file.to_str().expect("UTF-8"), svg.to_str().expect("UTF-8"));
+    let output = run("plan", &["--json", "--svg", svg, file], &[]);
+    let picture = std::fs::read_to_string(svg);
+    let missing = run("plan", &["--json", "no-such-file.csv"], &[]);
+    let _ = std::fs::remove_dir_all(&folder);
+    let (Some(output), Some(missing)) = (output, missing) else { return };
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let line: serde_json::Value = serde_json::from_str(text(&output.stdout)).expect("one line of JSON");
+    let number = |key: &str| line[key].as_u64();
+    assert_eq!((line["file"].as_str(), number("buffers")), (Some(file), Some(3)));
+    assert_eq!((number("lower_bound"), number("peak")), (Some(96), Some(96)));
+    assert_eq!(line["ratio_to_capacity"].as_f64(), Some(0.75));
+    assert!(line["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
+    assert!(picture.expect("a picture").contains("<title>node 1 `b` (32 bytes at 64, live in 1..3)</title>"));
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("no-such-file.csv"));
 }

@@ -8,6 +8,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use crate::buffers::{config, slots};
 
+#[expect(clippy::result_large_err, reason = "what was refused is looked at")]
 fn build(slots: impl IntoIterator<Item = Slot>) -> Result<MemoryPlan, PlanFault> {
     MemoryPlan::builder().slots(slots).build().map_err(|error| {
         assert_eq!(error.status(), Status::InvalidArgument);
