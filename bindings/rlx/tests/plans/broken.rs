@@ -1,11 +1,12 @@
 //! Plans that are refused, by the names of their nodes.
 
 use device_arena::Error as Arena;
-use device_arena::plan::{NodeOrPlan, PlanFault};
+use device_arena::plan::{Hazard, NodeOrPlan, PlanFault, Step};
 use device_arena_rlx::{Error, plan, steps};
 use rlx_compile::memory::{
     ArenaWidthPolicy, BufferSlot, MemoryPlan, MemoryPlanOptions, SharedWeightLayout, plan_memory,
-    plan_memory_aligned, plan_memory_backward, plan_memory_with_options, plan_memory_with_policy,
+    plan_memory_aligned, plan_memory_backward, plan_memory_native_in_order, plan_memory_with_options,
+    plan_memory_with_policy,
 };
 use rlx_compile::plan_check::check_plan;
 use rlx_ir::{DType, Dim, Graph, NodeId, Op, Shape};
@@ -138,6 +139,37 @@ fn schedules_that_do_not_compute_the_graph_are_refused() {
             matches!(with(&|plan| plan.schedule.push(extra)), Error::UnknownNode { node } if node == extra)
         );
     }
+}
+
+/// Which of two is named does not depend on the order of a map.
+#[test]
+fn of_unknown_nodes_the_least_is_named() {
+    let graph = graphs::chain(1);
+    for _ in 0..32 {
+        let mut theirs = plan_memory(&graph);
+        let extra = (100..108).map(|node| (NodeId(node), BufferSlot { offset: 0, size: 4 }));
+        theirs.assignments.extend(extra);
+        assert!(matches!(plan(&graph, &theirs, 64), Err(Error::UnknownNode { node: NodeId(100) })));
+    }
+}
+
+/// What a backend may do to a schedule after it was planned.
+#[test]
+fn a_step_that_moves_behind_the_reuse_of_its_room_is_found() {
+    let graph = graphs::chain(6);
+    let theirs = plan_memory_native_in_order(&graph, 64);
+    let ours = plan(&graph, &theirs, 64).expect("a plan");
+    let mut steps = steps(&graph, &theirs).expect("steps");
+    // The first product, and who has its room next.
+    let first = ours.get(2).expect("a slot");
+    let next =
+        ours.iter().find(|slot| slot.node > 2 && slot.overlaps(first)).expect("its room is used again");
+    steps.insert(next.node as usize + 1, Step::new([first.node], []));
+    let Err(Arena::Schedule(hazard)) = ours.verify_schedule(&steps) else { panic!("a hazard") };
+    assert!(
+        matches!(&*hazard, Hazard::Clobbered { slot, by, .. } if slot == first && by == next),
+        "{hazard}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use device_arena::plan::{MemoryPlan, Planner};
+use device_arena::plan::{MemoryPlan, Planner, Step};
 use device_arena_rlx::{plan, steps};
 use rlx_compile::memory::{MemoryPlan as RlxPlan, collect_view_aliases};
 use rlx_compile::plan_check::check_plan;
@@ -71,10 +71,7 @@ fn what_rlx_plans_passes_the_verifier_under_every_option() {
     }
     println!("{plans} plans, {views} views, {reused} plans that reuse room");
     // What this test is of has to be there.
-    assert!(
-        plans > 900 && views > 1000 && reused > 100,
-        "{plans} plans, {views} views, {reused} that reuse"
-    );
+    assert!(plans > 900 && views > 1000 && reused > 100, "{plans} plans, {views} views, {reused} that reuse");
 }
 
 #[test]
@@ -104,6 +101,41 @@ fn what_an_absorbed_transpose_would_have_read_lives_until_the_product() {
         let source = ours.get(u64::from(source.0)).expect("a slot");
         assert_eq!(source.lifetime, Some(2..u64::from(last.0) + 1), "{name}");
     }
+}
+
+#[test]
+fn steps_are_what_the_schedule_does() {
+    let shape = graphs::f32s(4);
+    let mut graph = Graph::new("steps");
+    let cache = graph.input("cache", shape.clone());
+    let row = graph.input("row", graphs::f32s(1));
+    let busy = graph.activation(Activation::Gelu, row, graphs::f32s(1));
+    let appended = graph.add_node(Op::KvAppend { axis: 0, pos: 3 }, vec![cache, busy], shape.clone());
+    let flat = graph.reshape(appended, vec![96], Shape::new(&[96], DType::F32));
+    let out = graph.activation(Activation::Gelu, flat, Shape::new(&[96], DType::F32));
+    graph.set_outputs(vec![out]);
+    let theirs = graphs::planners()[0].2(&graph);
+    let expected = [
+        Step::default(), // inputs are there before the first step
+        Step::default(),
+        Step::new([1], [2]),
+        Step::new([0, 2], [3]), // in place
+        Step::new([3], []),     // a view
+        Step::new([4], [5]),
+        Step::new([0, 1, 5], []), // what is left
+    ];
+    assert_eq!(steps(&graph, &theirs).expect("steps"), expected);
+    assert_eq!((busy.0, appended.0, flat.0, out.0), (2, 3, 4, 5));
+
+    // Where the cache is in another arena, the row is read all the same, and nothing is written here.
+    let mut elsewhere = theirs.clone();
+    elsewhere.assignments.retain(|node, _| ![cache, appended, flat].contains(node));
+    let steps = steps(&graph, &elsewhere).expect("steps");
+    assert_eq!(
+        (&steps[3], &steps[4], &steps[5]),
+        (&Step::new([2], []), &Step::default(), &Step::new([], [5]))
+    );
+    assert_eq!(plan(&graph, &elsewhere, 64).expect("a plan").get(2).expect("a slot").lifetime, Some(2..4));
 }
 
 #[test]
