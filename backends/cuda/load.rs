@@ -39,8 +39,8 @@ impl Cuda {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] with what was tried, for a driver that is too old with the function that it lacks, and in
-    /// the child of a fork; [`Error::Driver`] for one that fails.
+    /// [`Error::Unavailable`](crate::Error::Unavailable) with what was tried, for a driver that is too old with the function that it lacks, and in
+    /// the child of a fork; [`Error::Driver`](crate::Error::Driver) for one that fails.
     pub fn load() -> Result<Self> {
         SEARCH.load()
     }

@@ -47,7 +47,7 @@ impl Hold {
     ///
     /// # Errors
     ///
-    /// [`Error::HostMemory`](crate::Error::HostMemory) for host pages, which no device has been told of.
+    /// [`Error::HostMemory`] for host pages, which no device has been told of.
     pub(super) fn give_to_device(&mut self, operation: &'static str) -> Result<()> {
         check_device(self.core(), operation)?;
         self.note_queued();

@@ -195,7 +195,6 @@ pub(crate) fn rows_follow_the_work_before_them(subject: &Subject) {
     let bench = Bench::new(subject);
     let (from, to) = (filled(&bench, &pattern(4096, 1)), filled(&bench, &[0; 4096]));
     let (numbers, array) = indices(&bench, Some(&[3, 2, 1, 0]), false);
-    let opened = gate(&bench);
     let rows = CopyRows {
         destination: at(&to, 0),
         source: at(&from, 0),
@@ -206,12 +205,19 @@ pub(crate) fn rows_follow_the_work_before_them(subject: &Subject) {
         destination_rows: numbers,
         source_rows: numbers,
     };
-    // SAFETY: the rows and the numbers are of blocks that the test has alone, until the stream has passed below.
+    // A driver that loads a kernel late, at its first launch, waits for what is queued: behind the gate for good.
+    let elsewhere = filled(&bench, &[0; 4096]);
+    let first = CopyRows { destination: at(&elsewhere, 0), ..rows };
+    // SAFETY: the rows and the numbers are of blocks that the test has alone, until the stream has passed.
+    unsafe { subject.backend.copy_rows(Some(&bench.stream), &first) }.unwrap();
+    subject.backend.synchronize(&bench.stream).unwrap();
+    let opened = gate(&bench);
+    // SAFETY: as above, below.
     unsafe { subject.backend.copy_rows(Some(&bench.stream), &rows) }.unwrap();
     assert!(!subject.backend.is_idle(&bench.stream).unwrap());
     drop(opened);
     assert!(bench.read(&to)[..4096] == pattern(4096, 1));
-    array.into_iter().chain([from, to]).for_each(|block| bench.free(block));
+    array.into_iter().chain([from, to, elsewhere]).for_each(|block| bench.free(block));
 }
 
 /// What is queued behind it waits until the sender is used or dropped.
