@@ -24,7 +24,15 @@ pub fn plain(most: usize) -> impl Strategy<Value = Vec<Buffer>> {
     })
 }
 
-/// The same with alignments, and with fixed offsets that are far enough apart to be had.
+/// Buffers of few sizes in few steps, so that the least peak is often above what is live at once.
+pub fn tight(most: usize) -> impl Strategy<Value = Vec<Buffer>> {
+    vec((0..7u64, 1..5u64, 1..8u64), 4..most).prop_map(|list| {
+        let buffer = |((start, steps, size), id)| Buffer::new(id, start..start + steps, size);
+        list.into_iter().zip(0..).map(buffer).collect()
+    })
+}
+
+/// Plain buffers with alignments, and with fixed offsets that are far enough apart to be had.
 pub fn aligned(most: usize) -> impl Strategy<Value = Vec<Buffer>> {
     (plain(most), vec((0..4u32, weighted(0.1, 0..4u64)), most)).prop_map(|(buffers, more)| {
         let mut taken: u64 = 0;

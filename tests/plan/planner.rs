@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use crate::buffers::{aligned, all_kinds, config, plain};
+use crate::buffers::{aligned, all_kinds, config, plain, tight};
 
 proptest! {
     #![proptest_config(config(400))]
@@ -51,6 +51,17 @@ proptest! {
     #[test]
     fn any_bytes_are_planned_or_refused(data in vec(any::<u8>(), 0..600)) {
         fuzz_plan(&data);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(400))]
+
+    #[test]
+    fn no_layout_is_overlooked(buffers in tight(8)) {
+        let planned = Planner::new().steps(50_000).plan(&buffers).unwrap();
+        prop_assert!(planned.is_least(), "{planned}");
+        prop_assert_eq!(planned.peak(), least_peak(&buffers));
     }
 }
 
