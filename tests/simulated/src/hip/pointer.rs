@@ -101,15 +101,16 @@ fn of_driver(address: u64) -> Result<Option<Behind>> {
     } else {
         Kind::Device
     };
+    let mapped = kind == Kind::Device && context == 0 && pool == 0;
     let (mut start, mut bytes) = (start, bytes);
     let (mut part, mut part_bytes) = (0, 0);
-    // What is mapped is a part of what is reserved.
+    // What is mapped is a part of what is reserved. Nothing else is asked so: while a free waits for a stream, a real driver
+    // lets this question wait for the free.
     // SAFETY: places of our own.
-    if unsafe { cu::cuMemGetAddressRange_v2(&mut part, &mut part_bytes, address) } == 0 {
+    if mapped && unsafe { cu::cuMemGetAddressRange_v2(&mut part, &mut part_bytes, address) } == 0 {
         (start, bytes) = (part, part_bytes as u64);
     }
     let host = if kind == Kind::Device { 0 } else { host };
-    let mapped = kind == Kind::Device && context == 0 && pool == 0;
     let ordinal = ordinal as u32 as i32;
     Ok(Some(Behind { kind, ordinal, start, bytes, id, host, device, pool: pool != 0, mapped }))
 }
