@@ -24,6 +24,7 @@ pub(crate) struct Names {
 
 impl Names {
     /// Whether the user has named a path, beside which nothing else counts.
+    #[cfg(feature = "rocm")]
     pub(crate) fn is_explicit(&self) -> bool {
         self.paths().1
     }
