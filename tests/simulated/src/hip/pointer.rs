@@ -106,8 +106,12 @@ fn of_driver(address: u64) -> Result<Option<Behind>> {
     let (mut part, mut part_bytes) = (0, 0);
     // What is mapped is a part of what is reserved. Nothing else is asked so: while a free waits for a stream, a real driver
     // lets this question wait for the free.
-    // SAFETY: places of our own.
-    if mapped && unsafe { cu::cuMemGetAddressRange_v2(&mut part, &mut part_bytes, address) } == 0 {
+    let ask = || {
+        // SAFETY: places of our own.
+        done(unsafe { cu::cuMemGetAddressRange_v2(&mut part, &mut part_bytes, address) })
+    };
+    // By the device that it is mapped on: another one may not know it.
+    if mapped && device::with_device(ordinal as u32 as i32, ask).is_ok() {
         (start, bytes) = (part, part_bytes as u64);
     }
     let host = if kind == Kind::Device { 0 } else { host };
