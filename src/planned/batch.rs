@@ -84,6 +84,9 @@ impl<'r> CopyBatch<'r> {
     pub fn rows<T: Pod>(&mut self, rows: &Rows<'_>) -> Result<()> {
         let in_bytes = rows.in_bytes::<T>(&self.run.shared.plan)?;
         let base = self.run.room.base();
+        if in_bytes.is_empty() {
+            return Ok(());
+        }
         if rows.are_in_order() {
             self.rows.push(in_bytes.as_rows(base));
         } else {

@@ -147,6 +147,11 @@ impl ByteSide<'_> {
 }
 
 impl ByteRows<'_> {
+    /// Whether there is nothing to copy, however long a row would be.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0 || self.bytes == 0
+    }
+
     /// Spelt out, one range a row.
     pub(super) fn ranges(&self, base: *mut u8) -> impl Iterator<Item = CopyRange> + use<'_> {
         (0..self.count).map(move |turn| CopyRange {

@@ -400,3 +400,18 @@ fn slots_beyond_four_gib_are_themselves() {
         assert_eq!(far, [1, 2]);
     }
 }
+
+#[test]
+fn rows_of_nothing_are_nothing_however_long_they_would_be() {
+    each(|_, planned| {
+        let mut run = planned.begin().unwrap();
+        let mut copies = run.copies();
+        copies.rows::<u64>(&Rows::new(0, usize::MAX).from(2, 0, usize::MAX).to(1, 0, 1)).unwrap();
+        copies.rows::<u64>(&Rows::new(3, 0).from(2, 0, 1).to(1, 0, 1)).unwrap();
+        let too_long = copies.rows::<u64>(&Rows::new(1, usize::MAX).from(2, 0, 0).to(1, 0, 0));
+        assert!(matches!(too_long, Err(Error::OutOfArena { .. })));
+        let too_far = copies.rows::<u64>(&Rows::new(2, 1).from(2, 0, usize::MAX).to(1, 0, 1));
+        assert!(matches!(too_far, Err(Error::OutOfArena { .. })));
+        copies.launch().unwrap();
+    });
+}
