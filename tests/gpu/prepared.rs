@@ -1,6 +1,7 @@
 //! Prepared lists of copies: what a launch costs, in captures, and how they go.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use device_arena::backend::{
     AnyBackend, Backend, Block, CopyRange, CopyRows, PreparedCopies, RowIndices, Stream,
@@ -273,8 +274,15 @@ fn a_list_that_the_driver_refuses_leaves_nothing() {
     bench.launch(&prepared);
     bench.expect(&source);
     // What can't be freed at once is tried again.
+    let frees = simulated.calls(Function::MemFree);
     simulated.fail(Function::MemFree, 0, 2, UNKNOWN);
-    drop((prepared, bench));
+    drop(prepared);
+    let start = Instant::now();
+    while simulated.calls(Function::MemFree) < frees + 3 {
+        assert!(start.elapsed() < Duration::from_secs(5), "the list was not freed");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(bench);
     turn.nothing_is_left();
 }
 
