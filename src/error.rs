@@ -200,9 +200,9 @@ pub enum Error {
         total: Option<u64>,
     },
     /// There is no such device, driver or worker thread.
-    #[error("{vendor} is unavailable: {detail}")]
+    #[error("{}: {detail}", Absent(*vendor))]
     Unavailable {
-        /// Whose driver.
+        /// Whose driver; the host where it is nobody's in particular.
         vendor: Vendor,
         /// What was tried, and what came of it.
         detail: String,
@@ -353,7 +353,9 @@ pub enum Error {
         node: u64,
     },
     /// A start beyond a node's slot.
-    #[error("{operation}: byte {start} is beyond node {node}, which has {size} bytes at {offset}")]
+    #[error(
+        "{operation}: byte {start} is beyond the slot of node {node}, which is {size} bytes from byte {offset} of the arena on"
+    )]
     OutOfSlot {
         /// What was refused.
         operation: &'static str,
@@ -440,6 +442,17 @@ impl std::fmt::Display for TapeRule {
             Self::Decreasing => "below the one before it,",
             Self::BeyondBytes => "beyond the bytes, whose length is",
         })
+    }
+}
+
+struct Absent(Vendor);
+
+impl std::fmt::Display for Absent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Vendor::Host => f.write_str("unavailable"),
+            vendor => write!(f, "{vendor} is unavailable"),
+        }
     }
 }
 

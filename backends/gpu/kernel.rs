@@ -22,8 +22,13 @@ struct Loaded {
 }
 
 /// A copy of an image, aligned as files of machine code have to be.
-#[derive(Debug)]
 struct Image(Box<[u128]>);
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Image({} bytes)", self.bytes().len())
+    }
+}
 
 impl Image {
     fn of(bytes: &[u8]) -> Self {

@@ -170,13 +170,13 @@ impl<T: Pod> Output<T> {
     }
 
     /// Copies all values of a view, which must be as many as there is room for: from any arena to any other, host or
-    /// device. Between devices it is queued in the order of this output's executor, and the view's arena is held until
+    /// device, but not between two vendors' devices. Between devices it is queued in the order of this output's executor, and the view's arena is held until
     /// it has passed; where one end is the host's it has passed when this returns.
     ///
     /// # Errors
     ///
     /// [`Error::LengthMismatch`]; as [`View::read`] says of the view, but for [`Error::Device`];
-    /// [`Error::Driver`]; [`Error::Capturing`].
+    /// [`Error::WrongVendor`]; [`Error::Driver`]; [`Error::Capturing`].
     pub fn copy_from_view(&mut self, view: &View<T>) -> Result<()> {
         view.copy_to_output(self)
     }

@@ -35,10 +35,9 @@ use crate::error::{Error, Refused, Result};
 /// call.finish()?;
 /// # Ok::<(), device_arena::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Executor(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     /// Read by every begin.
     identity: Identity,
@@ -49,6 +48,15 @@ struct Inner {
 
 /// See [`Executor::identity`].
 pub(crate) type Identity = (usize, usize);
+
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executor")
+            .field("vendor", &self.vendor())
+            .field("ordinal", &self.0.ordinal)
+            .finish_non_exhaustive()
+    }
+}
 
 impl PartialEq for Executor {
     fn eq(&self, other: &Self) -> bool {
@@ -101,7 +109,7 @@ impl Executor {
         Err(Error::Unavailable { vendor: Vendor::Host, detail })
     }
 
-    /// An NVIDIA device, in its primary context, with a stream of its own.
+    /// An NVIDIA device, in its primary context, with a stream of its own. Behind the feature `cuda`.
     ///
     /// # Errors
     ///
@@ -111,7 +119,7 @@ impl Executor {
         Self::on(AnyBackend::Cuda(crate::backend::Cuda::load()?), ordinal)
     }
 
-    /// An AMD device, with a stream of its own.
+    /// An AMD device, with a stream of its own. Behind the feature `rocm`.
     ///
     /// # Errors
     ///

@@ -190,11 +190,12 @@ impl PlannedArena {
         Ok(written)
     }
 
-    /// Reads elements from a slot's start on, as the last run has left them; returns how many the slot had.
+    /// Reads elements from a slot's start on, as the last run has left them; returns how many the slot had. Where nothing
+    /// has run yet, it begins and ends a run itself.
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownNode`]; [`Error::Pending`] and [`Error::Stale`] while a run is under way, and after one that was
+    /// [`Error::UnknownNode`]; [`Error::Contended`] during the first run; [`Error::Pending`] and [`Error::Stale`] while a run is under way, and after one that was
     /// abandoned.
     pub fn read<T: Pod>(&self, node: u64, values: &mut [T]) -> Result<usize> {
         let last = match self.last() {

@@ -18,7 +18,8 @@ pub enum RowOrder<'i> {
 /// One side of a copy of rows.
 #[derive(Debug, Clone, Copy, Default)]
 struct Side<'i> {
-    node: u64,
+    /// None until it is said.
+    node: Option<u64>,
     first: usize,
     stride: usize,
     order: RowOrder<'i>,
@@ -53,7 +54,7 @@ pub struct Rows<'i> {
 }
 
 impl<'i> Rows<'i> {
-    /// `count` rows of `len` elements each.
+    /// `count` rows of `len` elements each. Where they come from and go to is said by [`from`](Self::from) and [`to`](Self::to).
     #[must_use]
     pub fn new(count: usize, len: usize) -> Self {
         Self { len, count, ..Self::default() }
@@ -62,14 +63,14 @@ impl<'i> Rows<'i> {
     /// The same, to rows that are `stride` elements apart, the first of them at element `first` of a node.
     #[must_use]
     pub fn to(mut self, node: u64, first: usize, stride: usize) -> Self {
-        self.to = Side { node, first, stride, ..self.to };
+        self.to = Side { node: Some(node), first, stride, ..self.to };
         self
     }
 
     /// The same, from rows that are `stride` elements apart, the first of them at element `first` of a node.
     #[must_use]
     pub fn from(mut self, node: u64, first: usize, stride: usize) -> Self {
-        self.from = Side { node, first, stride, ..self.from };
+        self.from = Side { node: Some(node), first, stride, ..self.from };
         self
     }
 
@@ -96,7 +97,10 @@ impl<'i> Rows<'i> {
     pub(super) fn in_bytes<T>(&self, plan: &MemoryPlan) -> Result<ByteRows<'i>> {
         let bytes = (self.len as u64).saturating_mul(size_of::<T>() as u64);
         let side = |side: &Side<'i>| {
-            let start = plan.span::<T>("rows", side.node, side.first, 0)?.start as u64;
+            let unsaid =
+                Error::Option { option: "rows", reason: "no node is given that they come from, or go to" };
+            let node = side.node.ok_or(unsaid)?;
+            let start = plan.span::<T>("rows", node, side.first, 0)?.start as u64;
             let stride = (side.stride as u64).saturating_mul(size_of::<T>() as u64);
             let last = match side.order {
                 RowOrder::InOrder => self.count.checked_sub(1).map(|last| last as u64),

@@ -415,3 +415,16 @@ fn rows_of_nothing_are_nothing_however_long_they_would_be() {
         copies.launch().unwrap();
     });
 }
+
+#[test]
+fn rows_without_a_node_are_refused_and_mean_no_node_zero() {
+    each(|_, planned| {
+        let mut run = planned.begin().unwrap();
+        let mut copies = run.copies();
+        for rows in [Rows::new(1, 1).to(1, 0, 1), Rows::new(1, 1).from(2, 0, 1), Rows::new(0, 0)] {
+            let refused = copies.rows::<u8>(&rows);
+            assert!(matches!(refused, Err(Error::Option { option: "rows", .. })), "{rows:?}");
+        }
+        copies.launch().unwrap();
+    });
+}

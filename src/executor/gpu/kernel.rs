@@ -67,7 +67,7 @@ impl Executor {
         if !is_code && self.vendor() == Vendor::Rocm {
             return Err(Error::Option {
                 option: "image",
-                reason: "no machine code, and the runtime compiles no text",
+                reason: "AMD's runtime takes a code object or a fat binary, and no text",
             });
         }
         if image.is_empty() || !is_code && image.last() != Some(&0) {
