@@ -42,7 +42,7 @@ impl MemoryPlan {
                     live.change(slot, *is_start);
                 }
             }
-            let bytes = live.bytes();
+            let bytes = live.covered();
             match &mut found {
                 Some(busiest) if bytes <= busiest.bytes => {
                     if is_open {
@@ -128,7 +128,7 @@ impl Cover {
         self.nodes.get(index).copied().unwrap_or_default()
     }
 
-    fn bytes(&self) -> u64 {
+    fn covered(&self) -> u64 {
         self.node(1).covered
     }
 

@@ -157,6 +157,6 @@ fn a_step_that_reads_and_writes_a_hundred_thousand_nodes_is_checked() {
     // Each read meets the first write, which holds all others: that was a look at every write.
     let found = hazard(&plan, &[Step::new(1..=count, 0..=count)]).unwrap();
     assert!(matches!(found, Hazard::WrittenTwice { step: 0, .. }), "{found}");
-    let most = std::time::Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 5 });
+    let most = std::time::Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 15 });
     assert!(started.elapsed() < most, "{:?}", started.elapsed());
 }

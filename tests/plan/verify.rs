@@ -135,7 +135,7 @@ fn a_stranger_between_a_node_and_its_late_alias_is_found() {
 }
 
 proptest! {
-    #![proptest_config(config(20_000))]
+    #![proptest_config(config(6000))]
 
     /// Slots at random that turn out to be a plan of the buffers need no less than the bound says, nor do the planner's.
     #[test]
