@@ -1,15 +1,14 @@
-//! The least that any plan needs, and when a plan holds the most.
+//! The least that any plan needs.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
+use super::Buffer;
 use super::problem::{Problem, align_up};
-use super::{Buffer, MemoryPlan, Slot};
 use crate::error::Result;
 
 /// The bytes that no plan of these buffers can do without: the most that are live at once, each rounded up to the least
-/// alignment of any where it has another above it, and the ends of fixed buffers. What shares bytes counts once. It takes
-/// O(n log n).
+/// alignment of any where it has another above it, and the ends of fixed buffers. What shares bytes counts once, as one
+/// buffer that is live from the first step of any to the last of any. It takes O(n log n).
 ///
 /// # Errors
 ///
@@ -63,66 +62,4 @@ pub(super) fn of(problem: &Problem) -> u64 {
         bound = bound.max(live.saturating_sub(most));
     }
     bound
-}
-
-/// When a plan holds the most bytes that are live.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Busiest {
-    /// The first steps of which that holds.
-    pub steps: Range<u64>,
-    /// How many bytes are live in them. What shares bytes on purpose counts once.
-    pub bytes: u64,
-}
-
-impl MemoryPlan {
-    /// When the most bytes are live, by the slots' lifetimes; none where no slot has one.
-    #[must_use]
-    pub fn busiest(&self) -> Option<Busiest> {
-        let mut always: u64 = 0;
-        let mut events: Vec<(u64, bool, u64)> = Vec::new();
-        for (root, lifetime) in self.lives() {
-            match lifetime {
-                Some(steps) => {
-                    events.push((steps.start, true, root.size));
-                    events.push((steps.end, false, root.size));
-                }
-                None => always = always.saturating_add(root.size),
-            }
-        }
-        events.sort_unstable();
-        let mut live = always;
-        let mut found: Option<Busiest> = None;
-        let mut is_open = false;
-        for (step, is_start, size) in events {
-            if is_open
-                && let Some(busiest) = &mut found
-                && busiest.steps.start < step
-            {
-                busiest.steps.end = step;
-                is_open = false;
-            }
-            live = if is_start { live.saturating_add(size) } else { live.saturating_sub(size) };
-            if is_start && found.as_ref().is_none_or(|busiest| live > busiest.bytes) {
-                found = Some(Busiest { steps: step..step.saturating_add(1), bytes: live });
-                is_open = true;
-            }
-        }
-        found
-    }
-
-    /// Each node that is no alias, with the steps in which it or an alias of it is live.
-    pub(super) fn lives(&self) -> impl Iterator<Item = (&Slot, Option<Range<u64>>)> {
-        let mut lives: Vec<Option<Range<u64>>> = self.iter().map(|slot| slot.lifetime.clone()).collect();
-        let groups = self.groups();
-        for (slot, root) in self.iter().zip(&groups) {
-            let Some(of_root) = lives.get_mut(*root) else { continue };
-            *of_root = match (&slot.lifetime, &of_root) {
-                (Some(own), Some(all)) => Some(own.start.min(all.start)..own.end.max(all.end)),
-                _ => None,
-            };
-        }
-        let roots = self.iter().zip(lives).zip(groups).enumerate();
-        roots.filter(|(index, (_, root))| index == root).map(|(_, (life, _))| life)
-    }
 }

@@ -208,7 +208,8 @@ pub enum Hazard {
         step: usize,
         /// What it reads.
         slot: Slot,
-        /// The last step that wrote it; none where it was there before the first.
+        /// The last step that wrote it, if by the name of another node whose bytes it shares; none where it was there before
+        /// the first.
         written: Option<usize>,
         /// The node that the bytes are of by now.
         by: Slot,

@@ -1,5 +1,6 @@
 //! The first rung: buffers one after another, each in a gap that its neighbours in time leave.
 
+use super::heights::{Heights, totals};
 use super::problem::{Item, Problem};
 
 /// In which order buffers are placed.
@@ -54,52 +55,88 @@ impl Layout {
     }
 }
 
-/// Places every item. Once `is_over` says so, what is left goes on top, and the answer is a valid layout still.
-pub(super) fn place(problem: &Problem, order: Order, fit: Fit, mut is_over: impl FnMut() -> bool) -> Layout {
+/// How many neighbours all orders together may look at. Crowds of more than some five thousand buffers that all meet need
+/// more; what is left of them by then is not fitted into gaps.
+pub(super) const MOST_VISITS: usize = 1 << 27;
+/// How many are looked at between two looks at the clock.
+const VISITS_A_LOOK: usize = 1 << 16;
+
+/// Places every item. Once `is_over` says so, or `visits` are used up, each item that is left goes on top of what it meets,
+/// and the answer is a valid layout still.
+pub(super) fn place(
+    problem: &Problem,
+    order: Order,
+    fit: Fit,
+    visits: &mut usize,
+    mut is_over: impl FnMut() -> bool,
+) -> Layout {
     let items = &problem.items;
     let mut offsets: Vec<u64> = items.iter().map(|item| item.fixed.unwrap_or(0)).collect();
     let mut neighbours = Neighbours::new(problem.sections);
-    let mut peak = 0;
-    for (index, item) in items.iter().enumerate() {
-        if let Some(offset) = item.fixed {
-            peak = peak.max(offset.saturating_add(item.size));
-            neighbours.add(index, item);
-        }
+    for (index, item) in items.iter().enumerate().filter(|(_, item)| item.fixed.is_some()) {
+        neighbours.add(index, item);
     }
+    let order = ordered(problem, order);
     let mut found = Vec::new();
-    let mut has_ended = false;
-    for (count, index) in ordered(problem, order).into_iter().enumerate() {
+    let (mut until_look, mut placed) = (0, 0);
+    for (count, &index) in order.iter().enumerate() {
         let Some(item) = items.get(index) else { continue };
-        has_ended = has_ended || (count % 64 == 63 && is_over());
-        let offset = if has_ended {
-            item.align(peak)
-        } else {
-            found.clear();
-            neighbours.each(item, |other| {
-                if let (Some(other), Some(offset)) = (items.get(other), offsets.get(other)) {
-                    found.push((*offset, offset.saturating_add(other.size)));
-                }
-            });
-            found.sort_unstable();
-            neighbours.add(index, item);
-            gap(&found, item, fit)
-        };
-        peak = peak.max(offset.saturating_add(item.size));
+        if *visits == 0 {
+            break;
+        }
+        if count % 64 == 63 || until_look == 0 {
+            if is_over() {
+                break;
+            }
+            until_look = VISITS_A_LOOK;
+        }
+        found.clear();
+        neighbours.each(item, |other| {
+            if let (Some(other), Some(offset)) = (items.get(other), offsets.get(other)) {
+                found.push((*offset, offset.saturating_add(other.size)));
+            }
+        });
+        *visits = visits.saturating_sub(found.len());
+        until_look = until_look.saturating_sub(found.len());
+        found.sort_unstable();
+        neighbours.add(index, item);
         if let Some(place) = offsets.get_mut(index) {
-            *place = offset;
+            *place = gap(&found, item, fit);
+        }
+        placed = count + 1;
+    }
+    let (placed, left) = order.split_at(placed);
+    if !left.is_empty() {
+        stack(problem, placed, left, &mut offsets);
+    }
+    Layout::new(items, offsets)
+}
+
+/// Puts each of `left` on top of what it meets, in O(log n).
+fn stack(problem: &Problem, placed: &[usize], left: &[usize], offsets: &mut [u64]) {
+    let items = &problem.items;
+    let mut tops = Heights::new(problem.sections);
+    let fixed = (0..items.len()).filter(|index| items.get(*index).is_some_and(|item| item.fixed.is_some()));
+    for index in fixed.chain(placed.iter().copied()) {
+        if let (Some(item), Some(offset)) = (items.get(index), offsets.get(index)) {
+            tops.raise(item.sections.clone(), offset.saturating_add(item.size));
         }
     }
-    Layout { offsets, peak }
+    for &index in left {
+        if let (Some(item), Some(place)) = (items.get(index), offsets.get_mut(index)) {
+            *place = item.align(tops.highest(item.sections.clone()));
+            tops.raise(item.sections.clone(), place.saturating_add(item.size));
+        }
+    }
 }
 
 /// What has bytes and no fixed offset, in the order to place it in.
 fn ordered(problem: &Problem, order: Order) -> Vec<usize> {
-    let mut totals = vec![0u64; problem.sections];
+    let mut crowds = Heights::new(if order == Order::Contention { problem.sections } else { 0 });
     if order == Order::Contention {
-        for item in &problem.items {
-            for total in totals.get_mut(item.sections.clone()).unwrap_or_default() {
-                *total = total.saturating_add(item.size);
-            }
+        let sizes = problem.items.iter().map(|item| (item.sections.clone(), item.size));
+        for (section, total) in totals(problem.sections, sizes).into_iter().enumerate() {
+            crowds.raise(section..section + 1, total);
         }
     }
     let key = |item: &Item| -> u128 {
@@ -109,10 +146,7 @@ fn ordered(problem: &Problem, order: Order) -> Vec<usize> {
             Order::Area => size * steps,
             Order::Lifetime => steps,
             Order::Start => u128::from(u64::MAX - item.lifetime.start),
-            Order::Contention => {
-                let live = totals.get(item.sections.clone()).unwrap_or_default();
-                u128::from(live.iter().copied().max().unwrap_or(0))
-            }
+            Order::Contention => u128::from(crowds.highest(item.sections.clone())),
         }
     };
     let mut keyed: Vec<_> = problem.items.iter().enumerate().collect();

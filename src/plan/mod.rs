@@ -29,10 +29,12 @@
 mod bound;
 mod buffer;
 mod builder;
+mod busiest;
 mod csv;
 mod fault;
 mod fingerprint;
 mod greedy;
+mod heights;
 mod overlap;
 mod planner;
 mod problem;
@@ -45,9 +47,10 @@ mod slot;
 mod svg;
 mod verify;
 
-pub use self::bound::{Busiest, lower_bound};
+pub use self::bound::lower_bound;
 pub use self::buffer::Buffer;
 pub use self::builder::PlanBuilder;
+pub use self::busiest::Busiest;
 pub use self::csv::{buffers_from_csv, buffers_to_csv};
 pub use self::fault::{Hazard, NodeOrPlan, PlanFault};
 pub use self::planner::{Planned, Planner, Stop};

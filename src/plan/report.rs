@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::fmt::Write;
 
-use super::{MemoryPlan, Planned, Slot, Stop};
+use super::{MemoryPlan, Planned, Stop};
 
 impl MemoryPlan {
     /// A report of several lines: the total, when the most bytes are live and how many, and the `count` largest nodes
-    /// of those. What shares bytes on purpose counts once. Sizes and offsets are bytes.
+    /// of those. What shares bytes on purpose counts once: what lies within another that is live is not named. Sizes and offsets are bytes.
     ///
     /// ```
     /// use device_arena::plan::{MemoryPlan, Slot};
@@ -34,18 +34,9 @@ impl MemoryPlan {
             let _ = writeln!(text, "{line}");
         };
         line(format_args!("peak {total} bytes, {nodes} nodes, alignment {alignment}"));
-        let mut live: Vec<&Slot> = self
-            .lives()
-            .filter(|(slot, lifetime)| {
-                let is_live = match (lifetime, &busiest) {
-                    (Some(steps), Some(busiest)) => steps.contains(&busiest.steps.start),
-                    _ => true,
-                };
-                is_live && slot.size > 0
-            })
-            .map(|(slot, _)| slot)
-            .collect();
-        let bytes = live.iter().fold(0u64, |sum, slot| sum.saturating_add(slot.size));
+        let mut live = self.holders(busiest.as_ref().map(|busiest| busiest.steps.start));
+        let all = || live.iter().fold(0u64, |sum, slot| sum.saturating_add(slot.size));
+        let bytes = busiest.as_ref().map_or_else(all, |busiest| busiest.bytes);
         match &busiest {
             Some(busiest) => line(format_args!(
                 "most live in steps {}..{}: {bytes} bytes, {} of the peak, in {} nodes",

@@ -65,13 +65,12 @@ impl MemoryPlan {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn verify_schedule(&self, steps: &[Step]) -> Result<()> {
-        let mut memory =
-            Memory { plan: self, roots: self.groups(), bytes: BTreeMap::new(), last: BTreeMap::new() };
+        let mut memory = Memory { plan: self, roots: self.groups(), bytes: BTreeMap::new() };
         for (step, does) in steps.iter().enumerate() {
             let reads = memory.positions(step, &does.reads)?;
             let writes = memory.positions(step, &does.writes)?;
             for slot in &reads {
-                memory.check_read(step, *slot)?;
+                memory.check_read(steps, step, *slot)?;
             }
             memory.check_in_place(step, &reads, &writes)?;
             for slot in writes {
@@ -88,8 +87,6 @@ struct Memory<'p> {
     roots: Vec<usize>,
     /// By the first byte. None overlaps another.
     bytes: BTreeMap<u64, Written>,
-    /// The last step that wrote a node, by its place.
-    last: BTreeMap<usize, usize>,
 }
 
 impl Memory<'_> {
@@ -117,7 +114,7 @@ impl Memory<'_> {
         self.roots.get(position).copied().unwrap_or(position)
     }
 
-    fn check_read(&self, step: usize, position: usize) -> Result<()> {
+    fn check_read(&self, steps: &[Step], step: usize, position: usize) -> Result<()> {
         let (range, root) = (self.range(position), self.root(position));
         let before = self.bytes.range(..range.start).next_back();
         let within = self.bytes.range(range.clone());
@@ -128,40 +125,62 @@ impl Memory<'_> {
         let hazard = Hazard::Clobbered {
             step,
             slot: self.slot(position),
-            written: self.last.get(&position).copied(),
+            written: self.last_write(steps, step, position),
             by: self.slot(other.slot),
             overwritten: other.step,
         };
         Err(Error::Schedule(Box::new(hazard)))
     }
 
+    /// The last step before this one that wrote any of a node's bytes as its own, be it by another name.
+    fn last_write(&self, steps: &[Step], step: usize, position: usize) -> Option<usize> {
+        let (range, root) = (self.range(position), self.root(position));
+        let is_own = |node: &u64| {
+            self.plan.position(*node).is_some_and(|other| {
+                let bytes = self.range(other);
+                self.root(other) == root && bytes.start < range.end && range.start < bytes.end
+            })
+        };
+        steps.get(..step)?.iter().rposition(|does| does.writes.iter().any(is_own))
+    }
+
     fn check_in_place(&self, step: usize, reads: &[usize], writes: &[usize]) -> Result<()> {
-        // Writes that hold each other can't be searched by their ends: those that stand out so far are.
         let mut writes: Vec<usize> =
             writes.iter().copied().filter(|slot| !self.range(*slot).is_empty()).collect();
         writes.sort_by_key(|slot| (self.range(*slot).start, *slot));
-        let twice = writes.windows(2).find_map(|pair| match pair {
-            &[one, next] if self.range(next).start < self.range(one).end => Some((one, next)),
-            _ => None,
-        });
-        for &read in reads {
-            let range = self.range(read);
-            let clash = |written: &&usize| {
-                let other = self.range(**written);
-                self.root(**written) != self.root(read) && other.start < range.end && range.start < other.end
-            };
-            let found = if twice.is_none() {
-                let from = writes.partition_point(|written| self.range(*written).end <= range.start);
-                let upto = writes.partition_point(|written| self.range(*written).start < range.end);
-                writes.get(from..upto.max(from)).unwrap_or_default().iter().find(clash)
+        // Of the writes up to each: where the furthest ends, and the furthest of another root than that one.
+        let mut reach = Vec::with_capacity(writes.len());
+        let (mut first, mut second) = ((0, usize::MAX), 0);
+        for &write in &writes {
+            let (end, root) = (self.range(write).end, self.root(write));
+            if root == first.1 {
+                first.0 = end.max(first.0);
+            } else if end > first.0 {
+                (first, second) = ((end, root), first.0);
             } else {
-                writes.iter().find(clash)
-            };
-            if let Some(written) = found.filter(|_| !range.is_empty()) {
+                second = end.max(second);
+            }
+            reach.push((first, second));
+        }
+        for &read in reads {
+            let (range, root) = (self.range(read), self.root(read));
+            let upto = writes.partition_point(|written| self.range(*written).start < range.end);
+            let of_others = upto.checked_sub(1).and_then(|last| reach.get(last));
+            let end = of_others.map_or(0, |(first, second)| if first.1 == root { *second } else { first.0 });
+            if range.is_empty() || end <= range.start {
+                continue;
+            }
+            let clash =
+                |written: &&usize| self.root(**written) != root && self.range(**written).end > range.start;
+            if let Some(written) = writes.iter().take(upto).find(clash) {
                 let (read, written) = (self.slot(read), self.slot(*written));
                 return Err(Error::Schedule(Box::new(Hazard::InPlace { step, read, written })));
             }
         }
+        let twice = writes.windows(2).find_map(|pair| match pair {
+            &[one, next] if self.range(next).start < self.range(one).end => Some((one, next)),
+            _ => None,
+        });
         match twice {
             Some((one, next)) => {
                 let (first, second) = (self.slot(one), self.slot(next));
@@ -173,7 +192,6 @@ impl Memory<'_> {
 
     fn write(&mut self, step: usize, position: usize) {
         let (range, root) = (self.range(position), self.root(position));
-        self.last.insert(position, step);
         if range.is_empty() {
             return;
         }

@@ -94,7 +94,8 @@ impl std::fmt::Display for Slot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "node {}", self.node)?;
         if let Some(name) = &self.name {
-            write!(f, " `{name}`")?;
+            // A name may hold anything, and a message is one line.
+            write!(f, " `{}`", name.escape_debug())?;
         }
         write!(f, " ({} bytes at {}, live ", self.size, self.offset)?;
         match &self.lifetime {

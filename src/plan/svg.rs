@@ -230,10 +230,10 @@ impl<'a> Drawing<'a> {
         }
         let right = self.right();
         for count in 0..=MOST {
-            let address = apart.saturating_mul(count);
-            if address as f64 > self.ceiling {
+            let Some(address) = apart.checked_mul(count).filter(|address| *address as f64 <= self.ceiling)
+            else {
                 break;
-            }
+            };
             let (y, words) = (self.down(address), in_words(address));
             self.line(format_args!("<path d=\"M{LEFT} {y:.1}H{right}\" class=\"g\"/>"));
             self.line(format_args!(

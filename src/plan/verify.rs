@@ -11,7 +11,8 @@ impl MemoryPlan {
     /// Checks that this is a plan of these buffers, whoever made it: each buffer has a slot of its size or more, live and
     /// aligned as the buffer says, at its fixed offset or where the buffer begins whose bytes it shares; no slot is of no
     /// buffer; and no two buffers share a byte in a step in which both are live, by the lifetimes of the buffers, unless
-    /// aliases say so. It takes O(n log n).
+    /// aliases say so. What shares bytes counts as one buffer, as large as the largest, which is live from the first step of
+    /// any to the last of any. It takes O(n log n).
     ///
     /// # Errors
     ///
@@ -62,14 +63,18 @@ impl MemoryPlan {
                     .refuse();
             }
         };
-        let placed = sorted.iter().zip(&slots).zip(groups).map(|((buffer, slot), group)| Placed {
-            bytes: slot.offset..slot.offset.saturating_add(buffer.size),
-            lifetime: lifetime(buffer),
-            group: group as u32,
-        });
-        match first_clash(&placed.collect::<Vec<_>>())
-            .map(|(first, second)| (slots.get(first), slots.get(second)))
-        {
+        let mut placed: Vec<Placed> = sorted
+            .iter()
+            .zip(&slots)
+            .zip(&groups)
+            .map(|((buffer, slot), group)| Placed {
+                bytes: slot.offset..slot.offset.saturating_add(buffer.size),
+                lifetime: lifetime(buffer),
+                group: *group as u32,
+            })
+            .collect();
+        take_together(&mut placed, &groups);
+        match first_clash(&placed).map(|(first, second)| (slots.get(first), slots.get(second))) {
             Some((Some(first), Some(second))) => {
                 PlanFault::Overlap { first: (*first).clone(), second: (*second).clone() }.refuse()
             }
@@ -110,6 +115,23 @@ impl MemoryPlan {
             return PlanFault::ShortLived { slot: slot.clone(), lifetime: lifetime(buffer) }.refuse();
         }
         Ok(())
+    }
+}
+
+/// What shares bytes is one: as large as the largest, live from the first step of any to the last of any. It stands where
+/// the end of the chain of aliases does.
+fn take_together(placed: &mut [Placed], groups: &[usize]) {
+    for (index, root) in groups.iter().enumerate().filter(|(index, root)| index != *root) {
+        let Some(member) = placed.get(index).cloned() else { continue };
+        let Some(whole) = placed.get_mut(*root) else { continue };
+        whole.bytes.end = whole.bytes.end.max(member.bytes.end);
+        whole.lifetime = match (whole.lifetime.take(), member.lifetime) {
+            (Some(all), Some(own)) => Some(all.start.min(own.start)..all.end.max(own.end)),
+            _ => None,
+        };
+        if let Some(member) = placed.get_mut(index) {
+            member.bytes.end = member.bytes.start;
+        }
     }
 }
 

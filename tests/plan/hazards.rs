@@ -133,3 +133,30 @@ fn a_decode_loop_of_a_hundred_thousand_steps_is_checked() {
     let steps: Vec<_> = (0..100_000).map(|step| Step::new([0, 1 + step % 2], [2 - step % 2])).collect();
     assert_eq!(hazard(&plan, &steps), None);
 }
+
+#[test]
+fn a_clobbered_node_that_was_written_by_another_name_was_not_there_from_the_beginning() {
+    let slots = [
+        Slot::new(1, 0, 64).live(0..2),
+        Slot::new(2, 0, 64).live(0..2).alias_of(1),
+        Slot::new(3, 0, 64).live(2..4),
+    ];
+    let plan = MemoryPlan::builder().slots(slots).build().unwrap();
+    let found = hazard(&plan, &[Step::default(), Step::new([], [2]), Step::new([], [3]), Step::new([1], [])]);
+    let found = found.unwrap();
+    assert!(matches!(&found, Hazard::Clobbered { step: 3, written: Some(1), overwritten: 2, .. }), "{found}");
+}
+
+#[test]
+fn a_step_that_reads_and_writes_a_hundred_thousand_nodes_is_checked() {
+    let count = 100_000;
+    let parts = (1..=count).map(|node| Slot::new(node, node * 8 - 8, 8).alias_of(0));
+    let plan = MemoryPlan::builder().slot(Slot::new(0, 0, count * 8)).slots(parts).build().unwrap();
+    let started = std::time::Instant::now();
+    assert_eq!(hazard(&plan, &[Step::new(0..=count, 1..=count)]), None);
+    // Each read meets the first write, which holds all others: that was a look at every write.
+    let found = hazard(&plan, &[Step::new(1..=count, 0..=count)]).unwrap();
+    assert!(matches!(found, Hazard::WrittenTwice { step: 0, .. }), "{found}");
+    let most = std::time::Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 15 });
+    assert!(started.elapsed() < most, "{:?}", started.elapsed());
+}

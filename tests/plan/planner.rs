@@ -219,3 +219,62 @@ fn nothing_to_plan_is_a_plan_of_nothing() {
     assert!(planned.is_least() && planned.plan().is_empty());
     planned.plan().verify(&[]).unwrap();
 }
+
+#[test]
+fn a_fixed_buffer_above_a_gap_that_nothing_fits_does_not_keep_the_search_for_ever() {
+    // Every height between the bound and the peak was tried, one byte after another, at no price.
+    let huge = 1 << 40;
+    let buffers = [Buffer::new(1, 0..1, huge).at(huge), Buffer::new(2, 0..1, huge + 1)];
+    let planned = Planner::new().plan(&buffers).unwrap();
+    assert_eq!(
+        (planned.peak(), planned.lower_bound(), planned.is_least()),
+        (3 * huge + 1, 2 * huge + 1, true)
+    );
+}
+
+/// Buffers of which many meet, or which fall into many parts: what took time with the square of their number.
+fn crowds(count: u64) -> [(&'static str, Vec<Buffer>); 6] {
+    let size = |id: u64| 64 + id * 7919 % 1000;
+    let of = |lifetime: fn(u64, u64) -> std::ops::Range<u64>| {
+        (0..count).map(|id| Buffer::new(id, lifetime(id, count), size(id))).collect::<Vec<_>>()
+    };
+    let half = of(|id, count| id * 7919 % count..id * 7919 % count + count / 2);
+    let nested = of(|id, count| id..2 * count - id);
+    let alike = of(|_, _| 0..5);
+    let aligned = half.iter().map(|buffer| buffer.clone().aligned(1 << (buffer.id % 9))).collect();
+    let short = of(|id, count| id * 7919 % count..id * 7919 % count + 1 + id % 80);
+    // A part that greedy orders waste something in, and a great many that they don't.
+    let alone = (0..count).map(|id| Buffer::new(1000 + id, 1 << 30 | id..(1 << 30 | id) + 1, 1));
+    let parts = crowd(40).into_iter().chain(alone).collect();
+    [
+        ("half of them at once", half),
+        ("nested", nested),
+        ("alike", alike),
+        ("aligned", aligned),
+        ("short", short),
+        ("many parts", parts),
+    ]
+}
+
+#[test]
+fn crowds_are_planned_by_a_deadline_and_not_one_above_another() {
+    for (kind, buffers) in crowds(30_000) {
+        let planner = Planner::new().steps(u64::MAX).time_limit(Duration::from_millis(50));
+        let planned = planner.plan(&buffers).unwrap();
+        println!("{kind}: {planned}, {:?}", planned.time());
+        planned.plan().verify(&buffers).unwrap();
+        assert!(planned.time() < Duration::from_secs(20), "{kind}: {:?}", planned.time());
+        assert!(planned.peak() < 4 * planned.lower_bound(), "{kind}: {planned}");
+    }
+}
+
+#[test]
+fn crowds_are_planned_without_a_deadline() {
+    let count = if cfg!(debug_assertions) { 2_000 } else { 8_000 };
+    for (kind, buffers) in crowds(count) {
+        let planned = Planner::new().steps(1_000).plan(&buffers).unwrap();
+        println!("{kind}: {planned}, {:?}", planned.time());
+        planned.plan().verify(&buffers).unwrap();
+        assert!(planned.time() < Duration::from_secs(120), "{kind}: {:?}", planned.time());
+    }
+}

@@ -200,8 +200,50 @@ fn the_busiest_steps_count_what_shares_bytes_once() {
     ])
     .unwrap();
     let Some(Busiest { steps, bytes, .. }) = plan.busiest() else { panic!("there are lifetimes") };
-    assert_eq!((steps, bytes), (2..4, 157));
+    assert_eq!((steps, bytes), (2..7, 157), "node 5 takes the room of node 1");
     assert_eq!(build([Slot::new(1, 0, 8)]).unwrap().busiest(), None);
+}
+
+/// The most bytes that any live slot covers, byte by byte.
+fn most_covered(slots: &[Slot]) -> Option<u64> {
+    let steps = slots.iter().filter_map(|slot| slot.lifetime.clone()).flatten();
+    let at = |step: u64| {
+        let live =
+            slots.iter().filter(|slot| slot.lifetime.as_ref().is_none_or(|steps| steps.contains(&step)));
+        live.flat_map(|slot| slot.offset..slot.offset + slot.size)
+            .collect::<std::collections::HashSet<_>>()
+            .len()
+    };
+    steps.map(|step| at(step) as u64).max()
+}
+
+proptest! {
+    #![proptest_config(config(2000))]
+
+    #[test]
+    fn no_more_bytes_are_live_than_there_are(slots in slots(10)) {
+        let Ok(plan) = build(slots.clone()) else { return Ok(()) };
+        let busiest = plan.busiest();
+        prop_assert_eq!(busiest.as_ref().map(|busiest| busiest.bytes), most_covered(&slots));
+        let is_within = |busiest: &Busiest| busiest.bytes <= plan.total() && !busiest.steps.is_empty();
+        prop_assert!(busiest.as_ref().is_none_or(is_within), "{busiest:?}");
+    }
+}
+
+#[test]
+fn an_alias_that_outlives_its_node_is_counted_without_the_steps_between() {
+    let plan = build([
+        Slot::new(1, 0, 100).live(0..2),
+        Slot::new(2, 0, 60).live(8..10).alias_of(1),
+        Slot::new(3, 0, 90).live(3..5),
+        Slot::new(4, 60, 45).live(8..9),
+    ])
+    .unwrap();
+    let Some(Busiest { steps, bytes, .. }) = plan.busiest() else { panic!("there are lifetimes") };
+    assert_eq!((steps, bytes), (8..9, 105));
+    let report = plan.report(9);
+    assert!(report.contains("105 bytes, 100.0% of the peak, in 2 nodes"), "{report}");
+    assert!(report.contains("2, live in 8..10") && !report.contains("1, live in 0..2"), "{report}");
 }
 
 #[test]

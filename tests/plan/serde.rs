@@ -32,3 +32,33 @@ fn what_breaks_a_rule_is_refused() {
         assert!(refused.contains(word), "{refused}");
     }
 }
+
+#[test]
+fn hostile_values_are_held_against_the_rules() {
+    let slot = |node: u64, offset: u64, more: &str| {
+        format!("{{\"node\":{node},\"offset\":{offset},\"size\":8,\"alignment\":1{more}}}")
+    };
+    let of = |alignment: u64, slots: &[String]| {
+        let text = format!("{{\"total\":64,\"alignment\":{alignment},\"slots\":[{}]}}", slots.join(","));
+        serde_json::from_str::<MemoryPlan>(&text)
+    };
+    assert_eq!(of(16, &[slot(1, 0, ""), slot(0, 8, "")]).unwrap().alignment(), 16);
+    let alias = |node: u64| format!(",\"alias_of\":{node}");
+    let cases = [
+        (of(0, &[]), "not a power of two"),
+        (of(48, &[]), "not a power of two"),
+        (of(1, &[slot(1, u64::MAX, "")]), "beyond the address space"),
+        (of(1, &[slot(1, 57, "")]), "beyond the plan's 64 bytes"),
+        (of(1, &[slot(1, 0, ""), slot(1, 8, "")]), "comes twice"),
+        (of(1, &[slot(1, 0, ""), slot(2, 7, "")]), "share bytes"),
+        (of(1, &[slot(1, 0, &alias(2)), slot(2, 0, &alias(1))]), "alias of itself"),
+        (of(1, &[slot(1, 0, &alias(2)), slot(2, 8, "")]), "is not within"),
+        (of(1, &[slot(1, 0, &alias(3))]), "does not exist"),
+        (of(1, &[slot(1, 0, ",\"lifetime\":{\"start\":3,\"end\":3}")]), "has no step"),
+        (of(1, &[slot(1, 0, ",\"lifetime\":{\"start\":-3,\"end\":3}")]), "-3"),
+    ];
+    for (refused, words) in cases {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(words), "{refused}");
+    }
+}

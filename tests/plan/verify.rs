@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use device_arena::Error;
-use device_arena::plan::{Buffer, MemoryPlan, PlanFault, Planner, Slot};
+use device_arena::plan::{Buffer, MemoryPlan, PlanFault, Planner, Slot, lower_bound};
 use device_arena_model::fault_of;
 use proptest::prelude::any;
 use proptest::{prop_assert, prop_assert_eq, proptest};
@@ -115,6 +115,55 @@ fn each_fault_is_named_with_what_the_buffer_needs() {
         fault(&plan, &[one, two, no_alias]),
         Some(PlanFault::OtherAlias { alias_of: None, .. })
     ));
+}
+
+#[test]
+fn a_stranger_between_a_node_and_its_late_alias_is_found() {
+    // What shares bytes is one buffer, and is live from its first step to its last; else the bound would be none.
+    let slots = [
+        Slot::new(1, 0, 100).live(0..2),
+        Slot::new(2, 0, 100).live(8..10).alias_of(1),
+        Slot::new(3, 0, 100).live(3..5),
+    ];
+    let plan = MemoryPlan::builder().slots(slots).build().unwrap();
+    let buffers =
+        [Buffer::new(1, 0..2, 100), Buffer::new(2, 8..10, 100).alias_of(1), Buffer::new(3, 3..5, 100)];
+    assert!(
+        matches!(fault(&plan, &buffers), Some(PlanFault::Overlap { first, second }) if (first.node, second.node) == (1, 3))
+    );
+    assert_eq!(lower_bound(&buffers), Ok(200));
+}
+
+proptest! {
+    #![proptest_config(config(6000))]
+
+    /// Slots at random that turn out to be a plan of the buffers need no less than the bound says, nor do the planner's.
+    #[test]
+    fn no_plan_that_is_verified_is_below_the_bound(
+        buffers in all_kinds(5),
+        offsets in proptest::collection::vec(0..24u64, 5),
+    ) {
+        let Ok(bound) = lower_bound(&buffers) else { return Ok(()) };
+        let alias_of = |id: u64| buffers.iter().find(|buffer| buffer.id == id).and_then(|buffer| buffer.alias_of);
+        let offset = |buffer: &Buffer| {
+            let mut root = buffer.id;
+            while let Some(target) = alias_of(root) {
+                root = target;
+            }
+            let index = buffers.iter().position(|buffer| buffer.id == root).unwrap_or(0);
+            buffers[index].offset.unwrap_or(offsets[index] * buffers[index].alignment)
+        };
+        let slots = buffers.iter().map(|buffer| {
+            let mut slot = Slot::new(buffer.id, offset(buffer), buffer.size);
+            slot.lifetime = (!buffer.pinned).then(|| buffer.lifetime.clone());
+            slot.alias_of = buffer.alias_of;
+            slot
+        });
+        let Ok(plan) = MemoryPlan::builder().slots(slots).build() else { return Ok(()) };
+        let found = fault(&plan, &buffers);
+        prop_assert_eq!(found.is_some(), fault_of(&plan, &buffers).is_some(), "{:?}", found);
+        prop_assert!(found.is_some() || plan.total() >= bound, "{} of {bound}", plan.total());
+    }
 }
 
 #[test]

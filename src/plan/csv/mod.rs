@@ -51,11 +51,7 @@ pub fn buffers_from_csv(text: &str) -> Result<Vec<Buffer>> {
             alignment: number(ALIGNMENT)?.unwrap_or(1),
             offset: number(OFFSET)?,
             alias_of: table.alias(row)?,
-            pinned: match row.text(PINNED) {
-                "" | "0" | "false" => false,
-                "1" | "true" => true,
-                other => return Err(row.fault(PINNED, &format!("`{other}` is neither 0 nor 1"))),
-            },
+            pinned: row.flag(PINNED)?,
             name: id.name,
             ..buffer
         });
@@ -85,7 +81,7 @@ pub fn buffers_to_csv<'b>(buffers: impl IntoIterator<Item = &'b Buffer>) -> Stri
 
 impl MemoryPlan {
     /// Reads a plan: a table as for [`buffers_from_csv`], whose `offset` says where each slot is. Fields of `lower` and
-    /// `upper` that are both empty are those of a slot that is live always. The total is the end of the last slot.
+    /// `upper` that are both empty are those of a slot that is live always, as is what is pinned. The total is the end of the last slot.
     ///
     /// # Errors
     ///
@@ -114,6 +110,8 @@ impl MemoryPlan {
                     Some(required(LOWER)?..upper)
                 }
             };
+            // What is pinned is live always, whatever its steps are.
+            let lifetime = if row.flag(PINNED)? { None } else { lifetime };
             let slot = Slot::new(id.number, required(OFFSET)?, required(SIZE)?);
             builder = builder.slot(Slot {
                 alignment: row.number(ALIGNMENT)?.unwrap_or(1),

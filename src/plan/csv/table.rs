@@ -32,6 +32,15 @@ impl Row {
         fault(self.line, COLUMNS.get(column).copied().unwrap_or(""), reason)
     }
 
+    /// Whether a field says yes: 0 and 1, or words for them. An empty one says no.
+    pub(super) fn flag(&self, column: usize) -> Result<bool> {
+        match self.text(column) {
+            "" | "0" | "false" => Ok(false),
+            "1" | "true" => Ok(true),
+            other => Err(self.fault(column, &format!("`{}` is neither 0 nor 1", shortened(other)))),
+        }
+    }
+
     /// A field's number; none where it is empty.
     pub(super) fn number(&self, column: usize) -> Result<Option<u64>> {
         let text = self.text(column);
@@ -52,10 +61,10 @@ fn number(text: &str) -> Option<u64> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// What an error shows of a value that somebody else wrote.
+/// What an error shows of a value that somebody else wrote: a part of one line.
 fn shortened(text: &str) -> String {
     const MOST: usize = 40;
-    let start: String = text.chars().take(MOST).collect();
+    let start: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
     if text.chars().nth(MOST).is_some() { start + "..." } else { start }
 }
 

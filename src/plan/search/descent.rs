@@ -44,6 +44,8 @@ struct Choice {
 pub(super) struct Descent<'p> {
     skyline: Skyline<'p>,
     height: u64,
+    /// The least height at which a branch that was ended for lack of room would have gone on.
+    need: u64,
     tactics: &'p Tactics,
     /// How often each section ended a branch.
     blame: Row<f64>,
@@ -64,6 +66,7 @@ impl<'p> Descent<'p> {
         Self {
             skyline: Skyline::new(blocks, sections, base),
             height,
+            need: u64::MAX,
             tactics,
             blame: Row::new(1.0, sections),
             candidates: Vec::new(),
@@ -77,13 +80,21 @@ impl<'p> Descent<'p> {
         self.skyline.into_offsets()
     }
 
+    /// After all was tried in vain: the least height of which that does not show that there is no such layout.
+    pub(super) fn least_need(&self) -> u64 {
+        self.need
+    }
+
     /// Descends until a layout is found or all are tried, or until `limit` placements were tried.
     pub(super) fn run(&mut self, limit: u64, budget: &mut Budget<'_>) -> Outcome {
         let mut choices = Vec::new();
         match self.choose() {
             Ok(Some(choice)) => choices.push(choice),
-            Ok(None) => return Outcome::Found,
-            Err(DeadEnd) => return Outcome::Impossible,
+            outcome => {
+                // Without a decision it is paid for, too, so that no row of these goes on for ever.
+                budget.spend(self.skyline.sections());
+                return if outcome.is_ok() { Outcome::Found } else { Outcome::Impossible };
+            }
         }
         let mut tried = 0;
         while let Some(choice) = choices.last_mut() {
@@ -134,7 +145,12 @@ impl<'p> Descent<'p> {
     /// Whether what is still to come in these sections fits above a floor.
     fn has_room(&mut self, sections: Range<usize>, floor: u64) -> Result<(), DeadEnd> {
         for section in sections {
-            if floor == DONE || floor.saturating_add(self.skyline.rest(section)) > self.height {
+            if floor == DONE {
+                return Err(self.blame(section));
+            }
+            let need = floor.saturating_add(self.skyline.rest(section));
+            if need > self.height {
+                self.need = need.min(self.need);
                 return Err(self.blame(section));
             }
         }

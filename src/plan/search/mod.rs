@@ -11,6 +11,9 @@ mod rows;
 mod skyline;
 mod tactics;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 pub(super) use self::budget::Budget;
 use self::descent::{Descent, Outcome};
 use self::parts::{Part, split};
@@ -46,7 +49,9 @@ pub(super) struct Found {
 /// Looks for a layout that is lower than `known`.
 pub(super) fn improve(problem: &Problem, known: &Layout, seed: u64, budget: &mut Budget<'_>) -> Found {
     let grain = problem.grain;
-    let split = split(problem);
+    let Some(split) = split(problem, || budget.is_over()) else {
+        return Found { layout: None, is_least: false };
+    };
     let is_whole = split.bottom.is_empty();
     let limit = align_up(known.peak, grain);
     let mut parts: Vec<Attempted> = split.parts.into_iter().map(|part| Attempted::new(part, limit)).collect();
@@ -59,23 +64,23 @@ pub(super) fn improve(problem: &Problem, known: &Layout, seed: u64, budget: &mut
     };
     let bottom = split.bottom.iter().map(end).max().unwrap_or(0);
     let mut random = Random::new(seed);
-    loop {
-        // Lower than this, a part gains nothing.
-        let enough = parts.iter().map(|part| part.bound).max().unwrap_or(0).max(bottom);
+    // Lower than this, a part gains nothing. It only rises.
+    let mut enough = parts.iter().map(|part| part.bound).max().unwrap_or(0).max(bottom);
+    // The highest comes first.
+    let key =
+        |(index, part): (usize, &Attempted)| (part.height, Reverse(part.part.items.first().copied()), index);
+    let mut open: BinaryHeap<_> = parts.iter().enumerate().map(key).collect();
+    while let Some((_, _, index)) = open.pop() {
         if limit <= enough {
             break;
         }
-        let open = parts.iter_mut().filter(|part| part.height > enough || part.offsets.is_none());
-        let open = open.filter(|part| part.part.blocks.len() <= MOST_BLOCKS && part.height > part.bound);
-        let Some(part) =
-            open.max_by_key(|part| (part.height, std::cmp::Reverse(part.part.items.first().copied())))
-        else {
-            break;
-        };
+        let Some(part) = parts.get_mut(index).filter(|part| part.is_open(enough)) else { continue };
         if !budget.has_steps() {
             break;
         }
         part.descend(&mut random, enough, grain, budget);
+        enough = enough.max(part.bound);
+        open.push(key((index, part)));
     }
     let height = parts.iter().map(|part| part.height).max().unwrap_or(0).max(bottom);
     let bound = parts.iter().map(|part| part.bound).max().unwrap_or(0).max(bottom);
@@ -101,6 +106,12 @@ impl Attempted {
     fn new(part: Part, height: u64) -> Self {
         let bound = part.bound();
         Self { part, offsets: None, height, bound, aim: 0.0, patience: 2000 }
+    }
+
+    /// Whether there is something to be gained from a lower layout, and a way to look for it.
+    fn is_open(&self, enough: u64) -> bool {
+        let is_wanted = self.height > enough || self.offsets.is_none();
+        is_wanted && self.height > self.bound && self.part.blocks.len() <= MOST_BLOCKS
     }
 
     fn take_from(&mut self, known: &Layout, grain: u64) {
@@ -129,7 +140,8 @@ impl Attempted {
                 self.measure(grain);
                 self.aim *= 0.5;
             }
-            Outcome::Impossible => self.bound = target.saturating_add(grain).min(self.height),
+            // What ended its branches is the same for every height up to where the first of them would go on.
+            Outcome::Impossible => self.bound = descent.least_need().min(self.height),
             Outcome::Unknown => self.aim_higher(),
         }
     }

@@ -5,6 +5,7 @@
 
 use super::rows::Row;
 use super::skyline::Block;
+use crate::plan::heights::totals;
 use crate::plan::problem::{Item, Problem, align_up, cut};
 
 /// Items that are placed by themselves, above `base`.
@@ -30,13 +31,18 @@ pub(super) struct Parts {
 /// How often parts are cut again.
 const ROUNDS: usize = 256;
 
-pub(super) fn split(problem: &Problem) -> Parts {
+/// None where `is_over` says so before it is done.
+pub(super) fn split(problem: &Problem, mut is_over: impl FnMut() -> bool) -> Option<Parts> {
     let items = &problem.items;
+    let is_alike = items.iter().all(|item| item.size == 0 || item.alignment == problem.grain);
     let is_fixed = items.iter().any(|item| item.fixed.is_some());
     let all = (0..items.len()).filter(|index| items.get(*index).is_some_and(|item| item.size > 0));
     let mut found = Parts { parts: Vec::new(), bottom: Vec::new(), is_exact: true };
     let mut open: Vec<(Vec<usize>, u64, usize)> = vec![(all.collect(), 0, 0)];
     while let Some((members, base, round)) = open.pop() {
+        if is_over() {
+            return None;
+        }
         for group in apart(items, members) {
             let whole = span(items, &group);
             let lies_below = |index: &usize| {
@@ -47,7 +53,7 @@ pub(super) fn split(problem: &Problem) -> Parts {
                 found.parts.push(Part::new(problem, rest, base));
                 continue;
             }
-            found.is_exact &= items.iter().all(|item| item.size == 0 || item.alignment == problem.grain);
+            found.is_exact &= is_alike;
             below.sort_by_key(|index| {
                 std::cmp::Reverse(items.get(*index).map(|item| (item.alignment, item.size)))
             });
@@ -63,7 +69,7 @@ pub(super) fn split(problem: &Problem) -> Parts {
             }
         }
     }
-    found
+    Some(found)
 }
 
 /// The sections from the first to the last of any member.
@@ -104,12 +110,7 @@ impl Part {
         let mut blocks: Vec<(Block, usize)> =
             items.zip(cuts).map(block).zip(members.iter().copied()).collect();
         blocks.sort_by_key(|(block, index)| (block.start, block.end, block.size, block.alignment, *index));
-        let mut totals = vec![0u64; sections];
-        for (block, _) in &blocks {
-            for total in totals.get_mut(block.sections()).unwrap_or_default() {
-                *total = total.saturating_add(block.size);
-            }
-        }
+        let totals = totals(sections, blocks.iter().map(|(block, _)| (block.sections(), block.size)));
         let (blocks, items): (Vec<Block>, Vec<usize>) = blocks.into_iter().unzip();
         Self { items, blocks: blocks.into(), sections, totals, base }
     }

@@ -70,9 +70,19 @@ pub fn fault_of(plan: &MemoryPlan, buffers: &[Buffer]) -> Option<String> {
         if let Some((rule, _)) = rules.iter().find(|(_, is_kept)| !is_kept) {
             return Some(format!("{slot}: {rule}"));
         }
+        let alias_of = |id: u64| buffers.iter().find(|other| other.id == id).map(|other| other.alias_of);
         let mut needed = slot.clone();
         needed.size = buffer.size;
         needed.lifetime = (!buffer.pinned).then(|| buffer.lifetime.clone());
+        // What shares bytes is live together, from the first step to the last.
+        let family = root(buffer.id, &alias_of, buffers.len());
+        for other in buffers.iter().filter(|other| root(other.id, &alias_of, buffers.len()) == family) {
+            let steps = (!other.pinned).then(|| other.lifetime.clone());
+            needed.lifetime = match (needed.lifetime, steps) {
+                (Some(all), Some(own)) => Some(all.start.min(own.start)..all.end.max(own.end)),
+                _ => None,
+            };
+        }
         slots.push(needed);
     }
     clashing(&slots).first().map(|pair| format!("{pair:?} clash"))
