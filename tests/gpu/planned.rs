@@ -1,0 +1,141 @@
+//! Planned arenas where the driver refuses a part of what they ask for, or is late with it.
+
+use device_arena::plan::{MemoryPlan, Slot};
+use device_arena::{CopyBatch, Error, Executor, Placement, PlannedArena, Rows, Run};
+
+use crate::functions::Function;
+use crate::simulated::{Simulated, UNKNOWN, simulated_or_skip};
+use crate::turn::turn;
+use crate::vendor;
+
+fn plan() -> MemoryPlan {
+    MemoryPlan::builder()
+        .alignment(256)
+        .slots([Slot::new(1, 0, 1024), Slot::new(2, 1024, 1024)])
+        .build()
+        .unwrap()
+}
+
+fn coherent(executor: &Executor) -> PlannedArena {
+    let arena = PlannedArena::placed(executor, Placement::HostCoherent, plan()).unwrap();
+    arena.write(2, &[7u8; 1024]).unwrap();
+    arena
+}
+
+/// A list and rows, which are a launch each.
+fn two_launches(run: &mut Run) -> CopyBatch<'_> {
+    let mut copies = run.copies();
+    copies.copy::<u8>((1, 0), (2, 0), 8).unwrap();
+    copies.rows::<u8>(&Rows::new(4, 2).to(1, 100, 10).from(2, 0, 2)).unwrap();
+    copies
+}
+
+/// What is queued stays queued until somebody waits for it.
+fn late(simulated: &Simulated) {
+    simulated.set("LATE", "1");
+    simulated.set("LATE_MS", "0");
+    simulated.set("LATE_QUERIES", "1000000");
+}
+
+fn in_time(simulated: &Simulated) {
+    simulated.clear();
+    simulated.restore("LATE", "0");
+    simulated.restore("LATE_MS", "200");
+    simulated.restore("LATE_QUERIES", "3");
+}
+
+fn fail_the_second_launch(simulated: &Simulated) {
+    simulated.fail(Function::LaunchKernel, 1, 1, UNKNOWN);
+}
+
+#[test]
+fn the_host_waits_for_the_copies_that_were_queued_before_one_was_refused() {
+    let Some(_turn) = turn() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    let executor = vendor::executor(0).unwrap();
+    let arena = coherent(&executor);
+    for prepared in [false, true] {
+        let mut run = arena.begin().unwrap();
+        run.clear(1).unwrap();
+        let list = two_launches(&mut run).prepare().unwrap();
+        executor.synchronize().unwrap();
+        late(&simulated);
+        fail_the_second_launch(&simulated);
+        let refused = if prepared { list.launch(&mut run) } else { two_launches(&mut run).launch() };
+        assert!(matches!(refused, Err(Error::Driver { .. })), "{refused:?}");
+        assert!(matches!(run.bytes().map(drop), Err(Error::Pending { .. })), "prepared: {prepared}");
+        let view = run.finish().unwrap();
+        assert!(matches!(view.bytes().read().map(drop), Err(Error::Pending { .. })), "prepared: {prepared}");
+        in_time(&simulated);
+        executor.synchronize().unwrap();
+        assert_eq!(view.slot::<u8>(1).unwrap().read().unwrap()[..10], [7, 7, 7, 7, 7, 7, 7, 7, 0, 0]);
+    }
+}
+
+#[test]
+fn the_host_waits_for_what_a_graph_took_before_something_was_refused() {
+    let Some(_turn) = turn() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    let executor = vendor::executor(0).unwrap();
+    let arena = coherent(&executor);
+    let mut captured = arena
+        .capture(|run| {
+            fail_the_second_launch(&simulated);
+            assert!(matches!(two_launches(run).launch(), Err(Error::Driver { .. })));
+            Ok(())
+        })
+        .unwrap();
+    late(&simulated);
+    let view = captured.launch().unwrap();
+    assert!(matches!(view.bytes().read().map(drop), Err(Error::Pending { .. })));
+    in_time(&simulated);
+    executor.synchronize().unwrap();
+    assert_eq!(view.slot::<u8>(1).unwrap().read().unwrap()[..8], [7; 8]);
+}
+
+#[test]
+fn a_block_that_could_not_be_zeroed_is_zeroed_by_the_next_run() {
+    let Some(_turn) = turn() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    let executor = vendor::executor(0).unwrap();
+    let arena = PlannedArena::new(&executor, plan()).unwrap();
+    simulated.fail(Function::MemsetAsync, 0, 1, UNKNOWN);
+    assert!(matches!(arena.begin().map(drop), Err(Error::Driver { .. })));
+    assert_eq!(arena.holder(), None);
+    let run = arena.begin().unwrap();
+    let mut bytes = [1u8; 2048];
+    run.read_at(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [0; 2048]);
+}
+
+/// Each arena goes while the copy is queued still.
+#[test]
+fn a_twin_of_another_device_that_goes_at_once_is_copied_first() {
+    let Some(turn) = turn() else { return };
+    if !turn.has_two() {
+        return;
+    }
+    let Some(simulated) = simulated_or_skip() else { return };
+    for source_first in [false, true] {
+        let (one, other) = (vendor::executor(0).unwrap(), vendor::executor(1).unwrap());
+        let (from, to) =
+            (PlannedArena::new(&one, plan()).unwrap(), PlannedArena::new(&other, plan()).unwrap());
+        from.write(2, &[7u8; 1024]).unwrap();
+        let (mut run, mut twin) = (from.begin().unwrap(), to.begin().unwrap());
+        late(&simulated);
+        run.copy_into(&mut twin).unwrap();
+        run.clear(2).unwrap();
+        let mut bytes = [0u8; 1024];
+        if source_first {
+            drop((run, from, one));
+            twin.read(2, &mut bytes).unwrap();
+            assert_eq!(bytes, [7; 1024]);
+        } else {
+            drop((twin, to, other));
+            run.read(2, &mut bytes).unwrap();
+            assert_eq!(bytes, [0; 1024]);
+        }
+        in_time(&simulated);
+    }
+    turn.nothing_is_left();
+}
