@@ -4,6 +4,7 @@
 mod model;
 mod programs;
 mod promises;
+mod rows;
 mod subjects;
 #[path = "../vendors/mod.rs"]
 mod vendors;
