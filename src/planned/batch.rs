@@ -164,8 +164,9 @@ impl<'r> CopyBatch<'r> {
     /// # Safety
     ///
     /// Both ends are live for `bytes` bytes until the stream has passed, where the executor's device reaches them, or the host
-    /// for an arena of host pages, and nobody else uses them meanwhile. Of a prepared batch this holds for every launch, and of a
-    /// captured one for every launch of its graph.
+    /// for an arena of host pages, and nobody else uses them meanwhile. The source was written before: slots are read as values,
+    /// which bytes that nobody wrote are not. Clashes are looked for by address: memory that has two is the caller's to keep
+    /// apart. Of a prepared batch this holds for every launch, and of a captured one for every launch of its graph.
     pub unsafe fn copy_raw(&mut self, to: *mut u8, from: *const u8, bytes: usize) {
         debug_assert!(bytes == 0 || !(to.is_null() || from.is_null()));
         self.ranges.push(CopyRange { destination: to, source: from, bytes });

@@ -368,35 +368,3 @@ fn a_capture_takes_no_work_on_another_arena_and_no_view() {
         captured.unwrap().launch().unwrap();
     });
 }
-
-/// Offsets and lengths have 64 bits on the way to the kernels, too.
-#[test]
-fn slots_beyond_four_gib_are_themselves() {
-    const FAR: u64 = (4 << 30) + 4096;
-    let slots =
-        [Slot::new(1, 0, 64 << 10), Slot::new(2, FAR, 64 << 10), Slot::new(3, FAR + (64 << 10), 64 << 10)];
-    let plan = MemoryPlan::builder().alignment(256).slots(slots).build().unwrap();
-    for subject in subjects() {
-        let free = subject.executor.free_bytes().unwrap().unwrap_or(0);
-        if subject.placement != Placement::Device || free < 8 << 30 {
-            println!("skipped: {}: four GiB and more, for devices that have 8 GiB free", subject.name);
-            continue;
-        }
-        println!("backend: {}", subject.name);
-        let arena = subject.arena(&plan).unwrap();
-        let mut run = arena.begin().unwrap();
-        let values: Vec<u32> = (0..16 << 10).collect();
-        assert_eq!(run.write(2, &values).unwrap(), values.len());
-        assert_eq!(run.copy_prefix::<u32>(3, 2, usize::MAX).unwrap(), values.len());
-        let mut copies = run.copies();
-        copies.rows::<u32>(&Rows::new(2, 100).from(2, 50, 1000).to(1, 0, 100)).unwrap();
-        copies.launch().unwrap();
-        let view = run.finish().unwrap();
-        assert_eq!(view.slot::<u32>(3).unwrap().to_vec().unwrap(), values);
-        let near = view.slot::<u32>(1).unwrap().slice(..201).unwrap().to_vec().unwrap();
-        assert_eq!((near[0], near[99], near[100], near[199], near[200]), (50, 149, 1050, 1149, 0));
-        let mut far = [0u32; 2];
-        assert_eq!(view.read_at((FAR + 4) / 4, &mut far).unwrap(), 2);
-        assert_eq!(far, [1, 2]);
-    }
-}
