@@ -200,7 +200,8 @@ impl<'r> CopyBatch<'r> {
         }
     }
 
-    /// Makes the copies: at once on the host; on a device they are queued, as one launch, and one for each set of rows.
+    /// Makes the copies: at once on the host; on a device they are queued, as one launch, and one for each set of rows. A list
+    /// of more than 64 that was not [prepared](Self::prepare) can take a few.
     ///
     /// # Errors
     ///
