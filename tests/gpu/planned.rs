@@ -139,3 +139,58 @@ fn a_twin_of_another_device_that_goes_at_once_is_copied_first() {
     }
     turn.nothing_is_left();
 }
+
+/// More copies than a launch takes along, so that their list lies in memory of its own.
+fn a_long_list(run: &mut Run) -> CopyBatch<'_> {
+    let mut copies = run.copies();
+    for at in 0..300 {
+        copies.copy::<u8>((1, at * 3), (2, at), 1).unwrap();
+    }
+    copies
+}
+
+#[test]
+fn a_long_list_that_is_refused_leaves_nothing() {
+    let Some(turn) = turn() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    for refused in [Function::LaunchKernel, Function::MemHostAlloc, Function::EventCreate] {
+        let executor = vendor::executor(0).unwrap();
+        let arena = PlannedArena::new(&executor, plan()).unwrap();
+        arena.write(2, &[7u8; 300]).unwrap();
+        let mut run = arena.begin().unwrap();
+        simulated.fail(refused, 0, 1, UNKNOWN);
+        assert!(matches!(a_long_list(&mut run).launch(), Err(Error::Driver { .. })));
+        a_long_list(&mut run).launch().unwrap();
+        let mut bytes = [0u8; 4];
+        run.read(1, &mut bytes).unwrap();
+        assert_eq!(bytes, [7, 0, 0, 7]);
+    }
+    turn.nothing_is_left();
+}
+
+#[test]
+fn captures_of_another_thread_take_nothing_of_a_long_list() {
+    let Some(turn) = turn() else { return };
+    let executor = vendor::executor(0).unwrap();
+    let (arena, captured) =
+        (PlannedArena::new(&executor, plan()).unwrap(), PlannedArena::new(&executor, plan()).unwrap());
+    arena.write(2, &[7u8; 300]).unwrap();
+    captured.write(2, &[7u8; 300]).unwrap();
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for _ in 0..300 {
+                let mut graph = captured.capture(|run| run.copy_prefix::<u8>(1, 2, 4).map(drop)).unwrap();
+                graph.launch().unwrap();
+            }
+        });
+        for _ in 0..500 {
+            let mut run = arena.begin().unwrap();
+            match a_long_list(&mut run).launch() {
+                Ok(()) | Err(Error::Capturing { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    });
+    drop((arena, captured, executor));
+    turn.nothing_is_left();
+}
