@@ -1,9 +1,12 @@
 //! Planned arenas where the driver refuses a part of what they ask for, or is late with it.
 
+use device_arena::backend::{Backend, CopyRange};
 use device_arena::plan::{MemoryPlan, Slot};
 use device_arena::{CopyBatch, Error, Executor, Placement, PlannedArena, Rows, Run};
 
+use crate::driver;
 use crate::functions::Function;
+use crate::memory::{RELAXED, RawStream};
 use crate::simulated::{Simulated, UNKNOWN, simulated_or_skip};
 use crate::turn::turn;
 use crate::vendor;
@@ -193,4 +196,30 @@ fn captures_of_another_thread_take_nothing_of_a_long_list() {
     });
     drop((arena, captured, executor));
     turn.nothing_is_left();
+}
+
+/// Whoever captures a stream has it from elsewhere, so that what was made for it here can go meanwhile.
+#[test]
+fn a_long_list_on_its_way_stays_where_its_stream_goes_in_a_capture() {
+    let Some(_turn) = turn() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    let home = vendor::executor(0).unwrap();
+    let (raw, backend) = (RawStream::new(&home), vendor::load().unwrap());
+    let block = backend.allocate(0, None, Placement::Device, 4096).unwrap();
+    let place = |at: usize| block.address().as_ptr().wrapping_add(at);
+    // SAFETY: the stream lives as long as the test.
+    let stream = unsafe { backend.adopt_stream(raw.handle, Box::new(())) }.unwrap();
+    late(&simulated);
+    let range = |at| CopyRange { destination: place(2048 + at), source: place(at), bytes: 1 };
+    let ranges: Vec<_> = (0..300).map(range).collect();
+    // SAFETY: the ranges are of the block, which is the test's, and don't clash.
+    unsafe { backend.copy(Some(&stream), &ranges) }.unwrap();
+    let ((), graph) = raw.capture(RELAXED, || drop(stream));
+    assert!(!graph.is_null(), "the capture was spoilt");
+    // SAFETY: the graph is this test's alone.
+    driver::ok(unsafe { driver::graph_destroy(graph) });
+    // SAFETY: the stream is alive.
+    driver::ok(home.with_current(|| unsafe { driver::stream_synchronize(raw.handle) }).unwrap());
+    // SAFETY: what used the block has passed.
+    unsafe { backend.free(None, block) }.unwrap();
 }
