@@ -54,18 +54,15 @@ impl Lists {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_used(&self) -> bool {
-        !self.lock().is_empty()
-    }
-
-    /// Frees the lists.
-    ///
-    /// # Safety
-    ///
-    /// All work of the stream has passed.
-    pub(super) unsafe fn free(&self) {
-        for list in self.lock().drain(..) {
-            // SAFETY: the launches that read the list have passed, by the caller.
+    /// Frees the lists, each once its launch has passed: a capture of the stream that began behind that has nothing to say to
+    /// it. A list that can't be waited for is left to the driver, which may read it still.
+    pub(super) fn free(&self) {
+        let lists = std::mem::take(&mut *self.lock());
+        for list in lists {
+            if list.event.wait(None).is_err_and(|error| !error.is_of_lost_device()) {
+                continue;
+            }
+            // SAFETY: the list was taken out, and the launch that read it has passed, or its device is lost.
             let _ = unsafe { blocks::free(None, list.block) };
         }
     }
@@ -156,16 +153,21 @@ unsafe fn copy_long(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
     let Written { count, tiles, threads } = write_list(places, ranges);
     let address = list.block.address.as_ptr().addr();
     let mut arguments = [as_argument(&address), as_argument(&count), as_argument(&tiles)];
-    // SAFETY: the arguments are as the kernel declares them; the list stays as it is until the event has passed.
-    let launched = unsafe { launch(kernel, stream, tiles, threads, &mut arguments) };
-    let outcome = launched.and_then(|()| {
+    let shape = shape(stream, tiles, threads);
+    // Held until the event is recorded: a capture that began in between would take it.
+    let queueing = stream.queue_outside_captures("copy");
+    let launched = queueing.and_then(|queueing| {
+        // SAFETY: the arguments are as the kernel declares them; the list stays as it is until the event has passed.
+        unsafe { kernel.launch_queued(stream, &queueing, shape, &mut arguments) }?;
         // Where no event says when the list is free again, the stream does.
-        list.event.record(stream).or_else(|_| stream.wait_for_borrowed(stream.queue("copy")?))
+        Ok(list.event.record(stream).or_else(|_| stream.wait_for_borrowed(queueing)).is_ok())
     });
-    if outcome.is_ok() {
+    // One that was refused is free: its event has passed.
+    let (noted, launched) = launched.map_or_else(|error| (true, Err(error)), |noted| (noted, Ok(())));
+    if noted {
         stream.lists.lock().push(list);
     }
-    outcome
+    launched
 }
 
 /// What came of a list.
@@ -204,6 +206,14 @@ pub(super) fn as_argument<T>(value: &T) -> *mut c_void {
     std::ptr::from_ref(value).cast_mut().cast()
 }
 
+fn shape(stream: &GpuStream, tiles: u64, threads: u32) -> Shape {
+    let limits = stream.device().limits;
+    let blocks = limits.multiprocessors.saturating_mul(BLOCKS_EACH).max(1);
+    let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).clamp(1, blocks);
+    let threads = threads.min(limits.block_threads);
+    Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], shared_bytes: 0 }
+}
+
 /// # Safety
 ///
 /// As [`Kernel::launch`].
@@ -214,11 +224,7 @@ pub(super) unsafe fn launch(
     threads: u32,
     arguments: &mut [*mut c_void],
 ) -> Result<()> {
-    let limits = stream.device().limits;
-    let blocks = limits.multiprocessors.saturating_mul(BLOCKS_EACH).max(1);
-    let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).clamp(1, blocks);
-    let threads = threads.min(limits.block_threads);
-    let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], shared_bytes: 0 };
+    let shape = shape(stream, tiles, threads);
     // SAFETY: the caller's promise is the same.
     unsafe { kernel.launch(stream, shape, arguments) }
 }

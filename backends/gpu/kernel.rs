@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::device::Device;
 use super::driver::{Context, Driver, OutsideCaptures, call, check_callable};
-use super::stream::GpuStream;
+use super::stream::{GpuStream, Queueing};
 use crate::error::{Error, Result};
 
 /// A loaded image. Clones are the same; the last unloads it. Whoever has one keeps its device.
@@ -152,12 +152,32 @@ impl Kernel {
         shape: Shape,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
+        let queueing = stream.queue("launch")?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.launch_queued(stream, &queueing, shape, arguments) }
+    }
+
+    /// As [`launch`](Self::launch), for who keeps captures away for longer.
+    ///
+    /// # Errors
+    ///
+    /// As [`launch`](Self::launch).
+    ///
+    /// # Safety
+    ///
+    /// As [`launch`](Self::launch).
+    pub(crate) unsafe fn launch_queued(
+        &self,
+        stream: &GpuStream,
+        _queueing: &Queueing<'_>,
+        shape: Shape,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
         let device = stream.device();
         debug_assert!(self.is_on(device));
         let Shape { grid: [gx, gy, gz], block: [bx, by, bz], shared_bytes } = shape;
-        let (queued_on, stream, arguments) = (stream, stream.raw(), arguments.as_mut_ptr());
+        let (stream, arguments) = (stream.raw(), arguments.as_mut_ptr());
         let extra = std::ptr::null_mut();
-        let _queueing = queued_on.queue("launch")?;
         let _current = device.enter("launch")?;
         // SAFETY: the kernel is of this context; what it touches is the caller's promise.
         unsafe {

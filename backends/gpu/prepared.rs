@@ -30,7 +30,7 @@ struct Held {
 }
 
 impl GpuPrepared {
-    pub(super) fn new(stream: &GpuStream, ranges: &[CopyRange]) -> Result<Self> {
+    pub(super) fn new(stream: &Arc<GpuStream>, ranges: &[CopyRange]) -> Result<Self> {
         let device = Arc::clone(stream.device());
         // Here, since a capture may be under way when the list is launched.
         device.kernels()?;
@@ -47,9 +47,10 @@ impl GpuPrepared {
         // SAFETY: both ends are as long, and live until the stream has passed, which is waited for.
         let uploaded = unsafe { copies::transfer(stream, &queueing, upload) };
         let outcome = uploaded.and_then(|()| stream.wait_for_borrowed(queueing));
-        let held = Held { block: Some(block), streams: Mutex::default() };
+        // Where it failed, the list goes, behind what may be on its way to it.
+        let streams = outcome.as_ref().map_or_else(|_| vec![Arc::clone(stream)], |()| Vec::new());
+        let held = Held { block: Some(block), streams: Mutex::new(streams) };
         let prepared = Self { device, written, held: Some(held) };
-        // Where it failed, the list goes.
         outcome.map(|()| prepared)
     }
 

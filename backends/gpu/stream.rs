@@ -283,11 +283,10 @@ impl Drop for GpuStream {
             return;
         }
         // What is queued may use what goes with the stream's owner; of an adopted stream, only what was made here.
-        if self.adopted.is_none() || self.lists.is_used() {
+        if self.adopted.is_none() {
             let _ = self.synchronize();
         }
-        // SAFETY: the stream has passed, or its device is lost and reads nothing any more.
-        unsafe { self.lists.free() };
+        self.lists.free();
         if self.adopted.is_some() || self.raw.is_null() {
             return;
         }

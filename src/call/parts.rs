@@ -105,8 +105,10 @@ impl Output<u8> {
         let core = self.hold().core();
         self.hold().check_capture(operation)?;
         // SAFETY: as above, in the order of the stream; that no ranges clash is the caller's promise.
-        unsafe { core.source.backend.copy(self.hold().stream(), &ranges) }?;
-        self.note_device_work(operation)
+        let queued = unsafe { core.source.backend.copy(self.hold().stream(), &ranges) };
+        // Some may be queued where others were refused.
+        self.note_device_work(operation)?;
+        queued
     }
 
     /// Fills a part with one byte. On a device it is queued.
@@ -197,25 +199,34 @@ impl Output<u8> {
 }
 
 impl Output<u8> {
-    /// Makes copies whose ends are live as one launch, and one for each set of rows. On a device they are queued.
+    /// Makes copies whose ends are live as one launch, and one for each set of rows. On a device they are queued, and some
+    /// of them are where others were refused.
     ///
     /// # Safety
     ///
     /// As [`Backend::copy`] and [`Backend::copy_rows`]: the ends are live, where the host or the executor's device reaches
     /// them, until the stream has passed, and no copy's destination clashes with another copy.
     pub(crate) unsafe fn copy_ranges(&mut self, ranges: &[CopyRange], rows: &[CopyRows]) -> Result<()> {
-        let core = self.hold().core();
-        let backend = &core.source.backend;
-        let stream = self.hold().stream();
-        if !ranges.is_empty() {
+        let backend = &self.hold().core().source.backend;
+        let queued = if ranges.is_empty() {
+            Ok(())
+        } else {
             // SAFETY: the caller's promise is the same.
-            unsafe { backend.copy(stream, ranges) }?;
-        }
-        for rows in rows {
-            // SAFETY: as above.
-            unsafe { backend.copy_rows(stream, rows) }?;
-        }
-        self.note_device_work("copy")
+            unsafe { backend.copy(self.hold().stream(), ranges) }
+        };
+        // SAFETY: as above.
+        let queued = queued.and_then(|()| unsafe { self.queue_rows(rows) });
+        self.note_device_work("copy")?;
+        queued
+    }
+
+    /// # Safety
+    ///
+    /// As [`Backend::copy_rows`], of each set.
+    unsafe fn queue_rows(&self, rows: &[CopyRows]) -> Result<()> {
+        let backend = &self.hold().core().source.backend;
+        // SAFETY: the caller's promise is the same.
+        rows.iter().try_for_each(|rows| unsafe { backend.copy_rows(self.hold().stream(), rows) })
     }
 
     /// Puts a list where the stream's device reads it.
@@ -229,11 +240,13 @@ impl Output<u8> {
     ///
     /// As [`Backend::copy_prepared`] and [`Backend::copy_rows`].
     pub(crate) unsafe fn copy_prepared(&mut self, list: &PreparedCopies, rows: &[CopyRows]) -> Result<()> {
-        let core = self.hold().core();
+        let backend = &self.hold().core().source.backend;
         // SAFETY: the caller's promise is the same.
-        unsafe { core.source.backend.copy_prepared(self.hold().stream(), list) }?;
+        let queued = unsafe { backend.copy_prepared(self.hold().stream(), list) };
         // SAFETY: as above.
-        unsafe { self.copy_ranges(&[], rows) }
+        let queued = queued.and_then(|()| unsafe { self.queue_rows(rows) });
+        self.note_device_work("copy")?;
+        queued
     }
 
     /// Whether work goes into the room's own graph: see [`Hold::check_capture`](super::hold::Hold::check_capture).

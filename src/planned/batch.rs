@@ -80,7 +80,8 @@ impl<'r> CopyBatch<'r> {
     /// # Errors
     ///
     /// [`Error::UnknownNode`]; [`Error::OutOfSlot`] for a start beyond its slot; [`Error::OutOfArena`] for a row that leaves
-    /// the arena; [`Error::LengthMismatch`] for other than as many numbers as rows.
+    /// the arena; [`Error::LengthMismatch`] for other than as many numbers as rows; [`Error::OutOfMemory`] where the host has
+    /// none for the list.
     pub fn rows<T: Pod>(&mut self, rows: &Rows<'_>) -> Result<()> {
         let in_bytes = rows.in_bytes::<T>(&self.run.shared.plan)?;
         let base = self.run.room.base();
@@ -90,7 +91,10 @@ impl<'r> CopyBatch<'r> {
         if rows.are_in_order() {
             self.rows.push(in_bytes.as_rows(base));
         } else {
-            self.ranges.extend(in_bytes.ranges(base));
+            let spelt = in_bytes.ranges(base);
+            let out_of_memory = |_| clashes::out_of_memory::<CopyRange>("rows", spelt.len());
+            self.ranges.try_reserve(spelt.len()).map_err(out_of_memory)?;
+            self.ranges.extend(spelt);
         }
         Ok(())
     }
@@ -160,8 +164,9 @@ impl<'r> CopyBatch<'r> {
     /// # Safety
     ///
     /// Both ends are live for `bytes` bytes until the stream has passed, where the executor's device reaches them, or the host
-    /// for an arena of host pages, and nobody else uses them meanwhile. Of a prepared batch this holds for every launch, and of a
-    /// captured one for every launch of its graph.
+    /// for an arena of host pages, and nobody else uses them meanwhile. The source was written before: slots are read as values,
+    /// which bytes that nobody wrote are not. Clashes are looked for by address: memory that has two is the caller's to keep
+    /// apart. Of a prepared batch this holds for every launch, and of a captured one for every launch of its graph.
     pub unsafe fn copy_raw(&mut self, to: *mut u8, from: *const u8, bytes: usize) {
         debug_assert!(bytes == 0 || !(to.is_null() || from.is_null()));
         self.ranges.push(CopyRange { destination: to, source: from, bytes });
@@ -195,26 +200,17 @@ impl<'r> CopyBatch<'r> {
         }
     }
 
-    /// Refuses copies that clash. Rows are spelt out for it, unless they are alone and plainly apart.
-    fn check(&self) -> Result<()> {
-        if let ([], [rows]) = (self.ranges.as_slice(), self.rows.as_slice())
-            && clashes::rows_are_apart(rows)
-        {
-            return Ok(());
-        }
-        let mut all = self.ranges.clone();
-        all.extend(self.rows.iter().flat_map(clashes::spelt_out));
-        clashes::check("copy", &all)
-    }
-
-    /// Makes the copies: at once on the host; on a device they are queued, as one launch, and one for each set of rows.
+    /// Makes the copies: at once on the host; on a device they are queued, as one launch, and one for each set of rows. A list
+    /// of more than 64 that was not [prepared](Self::prepare) can take a few.
     ///
     /// # Errors
     ///
-    /// [`Error::ClashingCopies`], and nothing is copied then; [`Error::Capturing`] within a capture for ends beside the run's
-    /// own slots, which the graph would use again when they are gone; [`Error::Driver`].
+    /// [`Error::ClashingCopies`], where rows in order count one each behind all else, and nothing is copied then;
+    /// [`Error::OutOfMemory`] where the host has none to look for clashes; [`Error::Capturing`] within a capture for ends
+    /// beside the run's own slots, which the graph would use again when they are gone; [`Error::Driver`], and some of them may
+    /// be queued then.
     pub fn launch(self) -> Result<()> {
-        self.check()?;
+        clashes::check("copy", &self.ranges, &self.rows)?;
         if self.run.room.check_capture("copy")? && self.has_others {
             return Err(Error::Capturing { operation: "copy" });
         }
@@ -233,7 +229,7 @@ impl<'r> CopyBatch<'r> {
     /// [`Error::ClashingCopies`]; [`Error::Option`] for views and outputs; [`Error::OutOfMemory`]; [`Error::Capturing`] within
     /// a capture; [`Error::Driver`].
     pub fn prepare(self) -> Result<PreparedBatch> {
-        self.check()?;
+        clashes::check("copy", &self.ranges, &self.rows)?;
         if self.has_others {
             let reason = "a prepared batch is for more than the call that views and outputs are of";
             return Err(Error::Option { option: "copies", reason });
@@ -277,7 +273,7 @@ impl PreparedBatch {
     /// How many bytes a launch copies.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let rows = self.0.rows.iter().map(|rows| rows.bytes as u64 * rows.count as u64);
+        let rows = self.0.rows.iter().map(|rows| (rows.bytes as u64).saturating_mul(rows.count as u64));
         rows.fold(self.0.list.bytes(), u64::saturating_add)
     }
 

@@ -76,7 +76,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn keep(&self, view: View<u8>) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(view);
+        // The one before goes outside of the lock.
+        let _before = self.last.lock().unwrap_or_else(PoisonError::into_inner).replace(view);
     }
 }
 

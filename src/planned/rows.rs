@@ -151,13 +151,15 @@ impl ByteSide<'_> {
 }
 
 impl ByteRows<'_> {
-    /// Whether there is nothing to copy, however long a row would be.
+    /// Whether there is nothing to copy, however long a row would be, or however many would stay where they are.
     pub(super) fn is_empty(&self) -> bool {
-        self.count == 0 || self.bytes == 0
+        let (to, from) = (&self.to, &self.from);
+        let stay = to.order == RowOrder::InOrder && from.order == RowOrder::InOrder && to.start == from.start;
+        self.count == 0 || self.bytes == 0 || (stay && (self.count == 1 || to.stride == from.stride))
     }
 
     /// Spelt out, one range a row.
-    pub(super) fn ranges(&self, base: *mut u8) -> impl Iterator<Item = CopyRange> + use<'_> {
+    pub(super) fn ranges(&self, base: *mut u8) -> impl ExactSizeIterator<Item = CopyRange> + use<'_> {
         (0..self.count).map(move |turn| CopyRange {
             destination: base.wrapping_add(self.to.row(turn)),
             source: base.wrapping_add(self.from.row(turn)).cast_const(),

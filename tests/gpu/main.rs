@@ -45,6 +45,7 @@ mod loading;
 mod lost;
 mod memory;
 mod ordinals;
+mod planned;
 mod prepared;
 mod process;
 mod rooms;

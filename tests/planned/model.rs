@@ -2,27 +2,37 @@
 
 use device_arena::plan::{MemoryPlan, Slot};
 
-/// The pure model. Starts and counts are in elements of `size` bytes; amounts are clamped, and none is a start beyond.
+/// The pure model. Starts and counts are in elements of `size` bytes; amounts are clamped, and none is a start beyond. Places
+/// are counted from `base`, where the first slot begins at the earliest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Model {
+    pub(crate) base: u64,
     pub(crate) bytes: Vec<u8>,
     plan: MemoryPlan,
 }
 
 impl Model {
     pub(crate) fn new(plan: &MemoryPlan) -> Self {
-        Self { bytes: vec![0; plan.total() as usize], plan: plan.clone() }
+        Self::from(0, plan)
+    }
+
+    pub(crate) fn from(base: u64, plan: &MemoryPlan) -> Self {
+        Self { base, bytes: vec![0; (plan.total() - base) as usize], plan: plan.clone() }
     }
 
     fn slot(&self, node: u64) -> Option<&Slot> {
         self.plan.slots().iter().find(|slot| slot.node == node)
     }
 
+    fn start(&self, slot: &Slot) -> usize {
+        (slot.offset - self.base) as usize
+    }
+
     /// Where a part begins, and how many elements there are.
     fn part(&self, node: u64, first: usize, count: usize, size: usize) -> Option<(usize, usize)> {
         let slot = self.slot(node)?;
         let held = slot.size as usize / size;
-        (first <= held).then(|| (slot.offset as usize + first * size, count.min(held - first)))
+        (first <= held).then(|| (self.start(slot) + first * size, count.min(held - first)))
     }
 
     pub(crate) fn write(&mut self, node: u64, first: usize, bytes: &[u8], size: usize) -> Option<usize> {
@@ -61,7 +71,7 @@ impl Model {
 
     pub(crate) fn clear(&mut self, node: u64) -> Option<()> {
         let slot = self.slot(node)?;
-        let (start, size) = (slot.offset as usize, slot.size as usize);
+        let (start, size) = (self.start(slot), slot.size as usize);
         self.bytes[start..start + size].fill(0);
         Some(())
     }

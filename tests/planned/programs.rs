@@ -10,7 +10,7 @@ use crate::subjects::{Subject, subjects};
 
 /// The size of an element: of `u8`, `u16`, `u32` or `u64`.
 #[derive(Clone, Copy, Debug)]
-enum Element {
+pub(crate) enum Element {
     One,
     Two,
     Four,
@@ -18,7 +18,7 @@ enum Element {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Write {
         node: u64,
         first: usize,
@@ -67,11 +67,11 @@ enum Step {
 }
 
 /// Two places, each a node and an element, and how many elements.
-type Move = ((u64, usize), (u64, usize), usize);
+pub(crate) type Move = ((u64, usize), (u64, usize), usize);
 
 /// Where rows are: a node, an element, the elements from one row to the next, and which rows.
 #[derive(Clone, Debug)]
-struct Side {
+pub(crate) struct Side {
     node: u64,
     first: usize,
     stride: usize,
@@ -103,7 +103,7 @@ macro_rules! with {
 }
 
 /// A plan of a few slots: side by side, with gaps, and aliases that overlap on purpose.
-fn plan() -> impl Strategy<Value = MemoryPlan> {
+pub(crate) fn plan() -> impl Strategy<Value = MemoryPlan> {
     let slot = (0u64..4000, prop::sample::select(vec![1u64, 8, 64, 256]), 0u64..300);
     (prop::collection::vec(slot, 1..8), any::<bool>()).prop_map(|(slots, aliased)| {
         let (mut offset, mut builder) = (0u64, MemoryPlan::builder());
@@ -129,7 +129,7 @@ fn side() -> impl Strategy<Value = Side> {
         .prop_map(|(node, first, stride, rows)| Side { node, first, stride, rows })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     // Every third number is a node, and 100 may be; the others are unknown.
     let node = || prop_oneof![12 => (0u64..8).prop_map(|node| node * 3), 2 => Just(100u64), 1 => 0u64..30];
     let first = || prop_oneof![3 => Just(0usize), 3 => 0usize..600, 1 => 3000usize..6000];
@@ -172,7 +172,7 @@ fn amount(outcome: Result<usize, Error>) -> Result<Option<usize>, TestCaseError>
     }
 }
 
-fn fail(error: Error) -> TestCaseError {
+pub(crate) fn fail(error: Error) -> TestCaseError {
     TestCaseError::fail(format!("unexpected: {error}"))
 }
 
@@ -247,7 +247,7 @@ fn run_step(run: &mut Run, model: &mut Model, step: &Step) -> Result<(), TestCas
         Step::ReadAt { first, count, element } => {
             let (read, values) = with!(*element, T => {
                 let mut values = vec![T::MAX; *count];
-                let read = run.read_at(*first as u64, &mut values);
+                let read = run.read_at(model.base / size_of::<T>() as u64 + *first as u64, &mut values);
                 (read, bytemuck::cast_slice::<T, u8>(&values).to_vec())
             });
             let expected = model.read_at(*first, *count, size(*element));
@@ -334,9 +334,9 @@ fn run_step(run: &mut Run, model: &mut Model, step: &Step) -> Result<(), TestCas
     Ok(())
 }
 
-fn all_of(run: &Run, model: &Model) -> Result<(), TestCaseError> {
+pub(crate) fn all_of(run: &Run, model: &Model) -> Result<(), TestCaseError> {
     let mut bytes = vec![0xEE; model.bytes.len()];
-    let read = run.read_at::<u8>(0, &mut bytes).map_err(fail)?;
+    let read = run.read_at::<u8>(model.base, &mut bytes).map_err(fail)?;
     prop_assert_eq!(read, bytes.len());
     same(&bytes, &model.bytes)
 }
@@ -352,28 +352,37 @@ fn same(bytes: &[u8], expected: &[u8]) -> Result<(), TestCaseError> {
 fn run_program(subject: &Subject, plan: &MemoryPlan, steps: &[Step]) -> Result<(), TestCaseError> {
     let arena = subject.arena(plan).map_err(fail)?;
     let twin: PlannedArena = subject.arena(plan).map_err(fail)?;
-    let mut model = Model::new(plan);
+    run_steps(&arena, Some(&twin), Model::new(plan), steps)
+}
+
+/// Runs a program on an arena that has not run, and on its model. Without a twin, nothing is copied there.
+pub(crate) fn run_steps(
+    arena: &PlannedArena,
+    twin: Option<&PlannedArena>,
+    mut model: Model,
+    steps: &[Step],
+) -> Result<(), TestCaseError> {
     let mut run = arena.begin().map_err(fail)?;
     all_of(&run, &model)?;
     for step in steps {
         run_step(&mut run, &mut model, step)?;
-        match step {
-            Step::Next => {
+        match (step, twin) {
+            (Step::Next, _) => {
                 let view = run.finish().map_err(fail)?;
-                let bytes = view.bytes().to_vec().map_err(fail)?;
-                same(&bytes, &model.bytes)?;
+                let bytes = view.bytes().slice(model.base as usize..).map_err(fail)?;
+                same(&bytes.to_vec().map_err(fail)?, &model.bytes)?;
                 run = arena.begin().map_err(fail)?;
                 prop_assert!(!view.is_current());
                 let is_stale = matches!(view.bytes().to_vec(), Err(Error::Stale { .. }));
                 prop_assert!(is_stale);
             }
-            Step::Abandon => {
+            (Step::Abandon, _) => {
                 drop(run);
                 run = arena.begin().map_err(fail)?;
             }
-            Step::Twin => {
+            (Step::Twin, Some(twin)) => {
                 let mut other = twin.begin().map_err(fail)?;
-                prop_assert_eq!(run.copy_into(&mut other).map_err(fail)?, plan.total());
+                prop_assert_eq!(run.copy_into(&mut other).map_err(fail)?, arena.size());
                 all_of(&other, &model)?;
             }
             _ => {}

@@ -5,12 +5,12 @@ use device_arena::{ArenaOptions, Error, Executor, Placement, PlannedArena, Rows,
 
 use crate::subjects::{Subject, subjects};
 
-fn plan() -> MemoryPlan {
+pub(crate) fn plan() -> MemoryPlan {
     let slots = [Slot::new(1, 0, 1000), Slot::new(2, 1024, 4096), Slot::new(7, 5120, 3).named("tail")];
     MemoryPlan::builder().alignment(256).slots(slots).total(8192).build().unwrap()
 }
 
-fn each(test: impl Fn(&Subject, PlannedArena)) {
+pub(crate) fn each(test: impl Fn(&Subject, PlannedArena)) {
     for subject in subjects() {
         println!("backend: {}", subject.name);
         let arena = subject.arena(&plan()).unwrap();
@@ -366,65 +366,5 @@ fn a_capture_takes_no_work_on_another_arena_and_no_view() {
             own.clear(1)
         });
         captured.unwrap().launch().unwrap();
-    });
-}
-
-/// Offsets and lengths have 64 bits on the way to the kernels, too.
-#[test]
-fn slots_beyond_four_gib_are_themselves() {
-    const FAR: u64 = (4 << 30) + 4096;
-    let slots =
-        [Slot::new(1, 0, 64 << 10), Slot::new(2, FAR, 64 << 10), Slot::new(3, FAR + (64 << 10), 64 << 10)];
-    let plan = MemoryPlan::builder().alignment(256).slots(slots).build().unwrap();
-    for subject in subjects() {
-        let free = subject.executor.free_bytes().unwrap().unwrap_or(0);
-        if subject.placement != Placement::Device || free < 8 << 30 {
-            println!("skipped: {}: four GiB and more, for devices that have 8 GiB free", subject.name);
-            continue;
-        }
-        println!("backend: {}", subject.name);
-        let arena = subject.arena(&plan).unwrap();
-        let mut run = arena.begin().unwrap();
-        let values: Vec<u32> = (0..16 << 10).collect();
-        assert_eq!(run.write(2, &values).unwrap(), values.len());
-        assert_eq!(run.copy_prefix::<u32>(3, 2, usize::MAX).unwrap(), values.len());
-        let mut copies = run.copies();
-        copies.rows::<u32>(&Rows::new(2, 100).from(2, 50, 1000).to(1, 0, 100)).unwrap();
-        copies.launch().unwrap();
-        let view = run.finish().unwrap();
-        assert_eq!(view.slot::<u32>(3).unwrap().to_vec().unwrap(), values);
-        let near = view.slot::<u32>(1).unwrap().slice(..201).unwrap().to_vec().unwrap();
-        assert_eq!((near[0], near[99], near[100], near[199], near[200]), (50, 149, 1050, 1149, 0));
-        let mut far = [0u32; 2];
-        assert_eq!(view.read_at((FAR + 4) / 4, &mut far).unwrap(), 2);
-        assert_eq!(far, [1, 2]);
-    }
-}
-
-#[test]
-fn rows_of_nothing_are_nothing_however_long_they_would_be() {
-    each(|_, planned| {
-        let mut run = planned.begin().unwrap();
-        let mut copies = run.copies();
-        copies.rows::<u64>(&Rows::new(0, usize::MAX).from(2, 0, usize::MAX).to(1, 0, 1)).unwrap();
-        copies.rows::<u64>(&Rows::new(3, 0).from(2, 0, 1).to(1, 0, 1)).unwrap();
-        let too_long = copies.rows::<u64>(&Rows::new(1, usize::MAX).from(2, 0, 0).to(1, 0, 0));
-        assert!(matches!(too_long, Err(Error::OutOfArena { .. })));
-        let too_far = copies.rows::<u64>(&Rows::new(2, 1).from(2, 0, usize::MAX).to(1, 0, 1));
-        assert!(matches!(too_far, Err(Error::OutOfArena { .. })));
-        copies.launch().unwrap();
-    });
-}
-
-#[test]
-fn rows_without_a_node_are_refused_and_mean_no_node_zero() {
-    each(|_, planned| {
-        let mut run = planned.begin().unwrap();
-        let mut copies = run.copies();
-        for rows in [Rows::new(1, 1).to(1, 0, 1), Rows::new(1, 1).from(2, 0, 1), Rows::new(0, 0)] {
-            let refused = copies.rows::<u8>(&rows);
-            assert!(matches!(refused, Err(Error::Option { option: "rows", .. })), "{rows:?}");
-        }
-        copies.launch().unwrap();
     });
 }
