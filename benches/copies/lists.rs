@@ -161,9 +161,9 @@ impl<'a> Prepared<'a> {
             match pieces.check(self.gpu, work, &mut || contender.queue_once()) {
                 Ok(Checked::Right) => {}
                 Ok(Checked::Wrong { at }) => {
-                    let wrong = format!("WRONG BYTES: {} of {}: at offset {at}", contender.who, work.id);
-                    println!("{wrong}");
-                    report.wrong.push(wrong);
+                    report
+                        .wrong
+                        .push(format!("WRONG BYTES: {} of {}: at offset {at}", contender.who, work.id));
                 }
                 Err(words) => report.note(format!("not checked: {} of {}: {words}", contender.who, work.id)),
             }

@@ -6,6 +6,8 @@
 //! cargo bench --features cuda --bench copies -- --quick --json FILE --markdown FILE
 //! ```
 //!
+//! With `--scale` it shows how costs grow with sizes and counts, and draws that with `--svg FILE`.
+//!
 //! The peers are built by nvcc, which is looked for as `NVCC` says, in the search path and in `/usr/local/cuda/bin`.
 
 mod aims;
@@ -17,7 +19,9 @@ mod host;
 mod lists;
 mod memory;
 mod peers;
+mod plot;
 mod report;
+mod scale;
 mod timing;
 mod works;
 
@@ -34,6 +38,8 @@ use crate::timing::{Effort, Outcome};
 struct Options {
     effort: Effort,
     has_peers: bool,
+    is_scale: bool,
+    svg: Option<PathBuf>,
     json: Option<PathBuf>,
     markdown: Option<PathBuf>,
     first_copy: Option<String>,
@@ -41,12 +47,15 @@ struct Options {
 }
 
 const USAGE: &str = "usage: copies [--quick | --tiny] [--no-peers] [--json FILE] [--markdown FILE]
+       copies --scale [--quick | --tiny] [--svg FILE] [--json FILE] [--markdown FILE]
        copies --build-peers FOLDER";
 
 fn options() -> Result<Options, lexopt::Error> {
     let mut options = Options {
         effort: Effort::Whole,
         has_peers: true,
+        is_scale: false,
+        svg: None,
         json: None,
         markdown: None,
         first_copy: None,
@@ -57,6 +66,8 @@ fn options() -> Result<Options, lexopt::Error> {
         match argument {
             lexopt::Arg::Long("quick") => options.effort = Effort::Quick,
             lexopt::Arg::Long("tiny") => options.effort = Effort::Tiny,
+            lexopt::Arg::Long("scale") => options.is_scale = true,
+            lexopt::Arg::Long("svg") => options.svg = Some(parser.value()?.into()),
             lexopt::Arg::Long("no-peers") => options.has_peers = false,
             lexopt::Arg::Long("json") => options.json = Some(parser.value()?.into()),
             lexopt::Arg::Long("markdown") => options.markdown = Some(parser.value()?.into()),
@@ -115,14 +126,20 @@ fn load_peers(gpu: &Gpu, has_peers: bool) -> Result<Peers, String> {
     Ok(peers)
 }
 
-/// The device's rows, where there is one.
-fn measure_device(effort: Effort, has_peers: bool, report: &mut Report) -> Outcome {
-    let mut gpu = Gpu::open(effort)?;
+/// The first device, and what the report says of it.
+fn open_device(effort: Effort, report: &mut Report) -> Result<Gpu, String> {
+    let gpu = Gpu::open(effort)?;
     let release = Machine::driver_release().map(|release| format!(" {release}")).unwrap_or_default();
     let version = gpu.cuda.version();
     report.machine.device.clone_from(&gpu.info.name);
     report.machine.architecture.clone_from(&gpu.info.architecture);
     report.machine.driver = format!("driver{release} for CUDA {}.{}", version / 1000, version % 1000 / 10);
+    Ok(gpu)
+}
+
+/// The device's rows, where there is one.
+fn measure_device(effort: Effort, has_peers: bool, report: &mut Report) -> Outcome {
+    let mut gpu = open_device(effort, report)?;
     let executor = gpu.executor.clone();
     let outcome = executor.with_current(|| {
         match load_peers(&gpu, has_peers) {
@@ -130,10 +147,7 @@ fn measure_device(effort: Effort, has_peers: bool, report: &mut Report) -> Outco
                 report.machine.peers.clone_from(&peers.versions);
                 gpu.peers = Some(peers);
             }
-            Err(words) => {
-                report.machine.peers = "none".to_owned();
-                report.note(format!("skipped: peers: {words}"));
-            }
+            Err(words) => report.note(format!("skipped: peers: {words}")),
         }
         if gpu.events.is_none() {
             report.note("device times are by the host's clock: the driver's events do not time");
@@ -145,26 +159,53 @@ fn measure_device(effort: Effort, has_peers: bool, report: &mut Report) -> Outco
     cold::starts(effort, library, report).map_err(|words| format!("cold start: {words}"))
 }
 
+/// How costs grow, on the device and on the host.
+fn measure_scale(effort: Effort, report: &mut Report) {
+    let on_device = open_device(effort, report).and_then(|gpu| {
+        let executor = gpu.executor.clone();
+        executor.with_current(|| scale::device(&gpu, report)).map_err(memory::words)?
+    });
+    if let Err(words) = on_device {
+        report.note(format!("skipped: how costs grow on a device: {words}"));
+    }
+    if let Err(words) = scale::host(effort, report) {
+        report.note(format!("skipped: how costs grow on the host: {words}"));
+    }
+    // A group's rows stand together, in the order of their numbers.
+    let place = |row: &report::Row| (scale::GROUPS.iter().position(|group| *group == row.group), row.ranges);
+    report.rows.sort_by_key(place);
+    report.note(scale::WHERE_LISTS_ARE);
+}
+
 fn run(options: &Options, begin: Instant) -> std::io::Result<bool> {
     let mut report = Report { machine: Machine::here(), ..Report::default() };
-    if let Err(words) = measure_device(options.effort, options.has_peers, &mut report) {
-        report.note(format!("bench skipped: cuda ({words})"));
-    }
-    if let Err(words) = host::copies(options.effort, &mut report) {
-        report.note(format!("skipped: host copies: {words}"));
+    if options.is_scale {
+        measure_scale(options.effort, &mut report);
+    } else {
+        if let Err(words) = measure_device(options.effort, options.has_peers, &mut report) {
+            report.note(format!("bench skipped: cuda ({words})"));
+        }
+        if let Err(words) = host::copies(options.effort, &mut report) {
+            report.note(format!("skipped: host copies: {words}"));
+        }
     }
     report.seconds = begin.elapsed().as_secs_f64();
-    let Machine { device, architecture, driver, peers, processor, cores } = &report.machine;
-    println!("\n{device} ({architecture}), {driver}; {cores} cores of {processor}; peers: {peers}");
+    println!("\n{}", report.machine.in_words());
     println!("microseconds, end to end where nothing else is said; MB are read and written");
     print!("{}", report.tables());
-    let verdicts = aims::verdicts(&report);
-    println!("\n{}{:.1} s", aims::lines(&verdicts), report.seconds);
+    let verdicts = if options.is_scale { Vec::new() } else { aims::verdicts(&report) };
+    if !verdicts.is_empty() {
+        print!("\n{}", aims::lines(&verdicts));
+    }
+    println!("{:.1} s", report.seconds);
     if let Some(path) = &options.json {
         std::fs::write(path, format!("{:#}\n", report.json(&verdicts)))?;
     }
     if let Some(path) = &options.markdown {
         std::fs::write(path, report.markdown(&verdicts))?;
+    }
+    if let Some(path) = options.svg.as_ref().filter(|_| options.is_scale) {
+        std::fs::write(path, plot::draw(&report, &scale::GROUPS))?;
     }
     for wrong in &report.wrong {
         println!("{wrong}");

@@ -81,7 +81,7 @@ const PERIOD: usize = 8_388_593;
 /// What the destination holds before a copy.
 const BEFORE: u8 = 0xe7;
 /// Destinations that are no larger are read back whole; of others, windows at the ends of ranges.
-const WHOLE: usize = 32 << 20;
+const WHOLE: usize = 128 << 20;
 const WINDOW: usize = 4096;
 /// Ranges of which both ends are read back.
 const LOOKED_AT: usize = 48;
@@ -164,8 +164,9 @@ impl Pieces {
             // SAFETY: the window is within the piece, and the buffer as long.
             unsafe { gpu.transfer(buffer.as_mut_ptr(), self.to(window.start), window.len()) }?;
             self.expect(&places, &window, &mut expected);
-            if let Some(at) = buffer.iter().zip(&expected).position(|(found, expected)| found != expected) {
-                return Ok(Checked::Wrong { at: window.start + at });
+            if buffer != expected {
+                let at = buffer.iter().zip(&expected).position(|(found, expected)| found != expected);
+                return Ok(Checked::Wrong { at: window.start + at.unwrap_or(0) });
             }
         }
         Ok(Checked::Right)

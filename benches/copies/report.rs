@@ -65,6 +65,14 @@ impl Machine {
         Self { processor, cores, ..Self::default() }
     }
 
+    /// In one line.
+    pub fn in_words(&self) -> String {
+        let Self { device, architecture, driver, peers, processor, cores } = self;
+        let host = format!("{cores} cores of {processor}");
+        let peers = if peers.is_empty() { "no peers" } else { peers };
+        if device.is_empty() { host } else { format!("{device} ({architecture}), {driver}; {host}; {peers}") }
+    }
+
     /// The number of NVIDIA's driver, as its module says it.
     pub fn driver_release() -> Option<String> {
         let words = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
@@ -227,10 +235,9 @@ impl Report {
 
     /// The same as Markdown.
     pub fn markdown(&self, verdicts: &[Verdict]) -> String {
-        let Machine { device, driver, processor, cores, peers, .. } = &self.machine;
         let mut text = format!(
-            "Microseconds, medians of one run in turns; MB are read and written. {device}, {driver}; {cores} cores of {processor}. \
-             Peers: {peers}.\n"
+            "Microseconds, medians of one run in turns; MB are read and written. {}.\n",
+            self.machine.in_words()
         );
         for group in self.groups() {
             text.push('\n');
@@ -241,7 +248,9 @@ impl Report {
                 }
             }
         }
-        text.push_str("\n| aim | | measured | |\n| --- | --- | --- | --- |\n");
+        if !verdicts.is_empty() {
+            text.push_str("\n| aim | | measured | |\n| --- | --- | --- | --- |\n");
+        }
         for verdict in verdicts {
             let Verdict { aim, bound, measured, word, explanation } = verdict;
             let _ = writeln!(text, "| {aim} | {bound} | {measured} | {word}{} |", joined(explanation));
