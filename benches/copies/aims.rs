@@ -1,11 +1,11 @@
 //! What the copies are to reach, row by row, and why where they do not.
 
-use crate::calls::{CALLS, STAGING};
+use crate::calls::CALLS;
 use crate::cold::COLD;
 use crate::fills::SCRUBS;
 use crate::host::HOST;
 use crate::lists::COPIES;
-use crate::report::{Report, Row, best_device, number};
+use crate::report::{Report, best_device, number, ratio};
 use crate::timing::Span;
 
 /// Where a number has to be.
@@ -66,19 +66,6 @@ pub struct Verdict {
 /// Why a row misses its aim: by the aim's name, as the verdicts print it.
 const EXPLANATIONS: &[(&str, &str)] = &[];
 
-/// Ranges up to which a list is taken as it is on the host; above it is prepared, or rows.
-const LISTED: u64 = 4096;
-
-/// The crate's time end to end that is compared with the peers'.
-fn own_end_to_end(row: &Row) -> Option<f64> {
-    let ways: &[&str] = if row.ranges <= LISTED { &["copy"] } else { &["prepared", "rows"] };
-    ways.iter().filter_map(|who| row.time(who, Span::EndToEnd)).min_by(f64::total_cmp)
-}
-
-fn faster_than(peer: &str, row: &Row) -> Option<f64> {
-    Some(row.time(peer, Span::EndToEnd)? / own_end_to_end(row)?)
-}
-
 const TEN: [&str; 10] = [
     "128 x 2 KiB",
     "1024 x 1 KiB",
@@ -114,17 +101,16 @@ fn share(report: &Report, id: &str) -> Option<f64> {
 fn all() -> Vec<Aim> {
     let mut aims = Vec::new();
     for id in TEN {
-        let measure = move |report: &Report| faster_than("CUB", report.row(COPIES, id)?);
+        let measure = move |report: &Report| ratio(report.row(COPIES, id)?, "CUB");
         aims.push(aim(format!("{id}: end to end against CUB"), Bound::MoreThan(1.0), " times", measure));
     }
     aims.push(aim("the ten works: geometric mean against CUB", Bound::AtLeast(3.0), " times", |report| {
-        let ratios: Option<Vec<f64>> =
-            TEN.iter().map(|id| faster_than("CUB", report.row(COPIES, id)?)).collect();
+        let ratios: Option<Vec<f64>> = TEN.iter().map(|id| ratio(report.row(COPIES, id)?, "CUB")).collect();
         let ratios = ratios?;
         Some((ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp())
     }));
     for id in SHORT {
-        let measure = move |report: &Report| faster_than("batch call", report.row(COPIES, id)?);
+        let measure = move |report: &Report| ratio(report.row(COPIES, id)?, "batch call");
         aims.push(aim(
             format!("{id}: against the driver's batch call"),
             Bound::AtLeast(40.0),
@@ -200,17 +186,6 @@ fn all() -> Vec<Aim> {
                     row.time("copy on the host", Span::Host)?
                         / row.time("copy_nonoverlapping", Span::Host)?,
                 )
-            },
-        ));
-    }
-    for id in ["tape of 1 MiB, 1024 texts", "tape of 64 MiB, 1024 texts"] {
-        aims.push(aim(
-            format!("staging, {id}: over cuMemcpyAsync"),
-            Bound::AtMost(1.1),
-            " times",
-            move |report| {
-                let row = report.row(STAGING, id)?;
-                Some(row.time("staged", Span::EndToEnd)? / row.time("cuMemcpyAsync", Span::EndToEnd)?)
             },
         ));
     }

@@ -104,7 +104,7 @@ fn start(by: &str, library: &str) -> Result<(f64, f64), String> {
 }
 
 /// Children of both kinds in turns.
-pub fn starts(effort: Effort, library: &str, report: &mut Report) -> Outcome {
+pub fn starts(effort: Effort, begin: Instant, library: &str, report: &mut Report) -> Outcome {
     const SIDES: [(&str, &str, &str); 2] =
         [("crate", "crate", "crate, whole process"), ("driver", "driver", "driver, whole process")];
     let rounds = match effort {
@@ -114,6 +114,9 @@ pub fn starts(effort: Effort, library: &str, report: &mut Report) -> Outcome {
     };
     let mut samples = [const { (Vec::new(), Vec::new()) }; 2];
     for round in 0..=rounds {
+        if round > 1 && effort.is_late(begin) {
+            break;
+        }
         for ((by, ..), (said, seen)) in SIDES.iter().zip(&mut samples) {
             let times = start(by, library)?;
             // The first of each reads the files that the others find in memory.

@@ -127,8 +127,8 @@ fn load_peers(gpu: &Gpu, has_peers: bool) -> Result<Peers, String> {
 }
 
 /// The first device, and what the report says of it.
-fn open_device(effort: Effort, report: &mut Report) -> Result<Gpu, String> {
-    let gpu = Gpu::open(effort)?;
+fn open_device(effort: Effort, begin: Instant, report: &mut Report) -> Result<Gpu, String> {
+    let gpu = Gpu::open(effort, begin)?;
     let release = Machine::driver_release().map(|release| format!(" {release}")).unwrap_or_default();
     let version = gpu.cuda.version();
     report.machine.device.clone_from(&gpu.info.name);
@@ -138,8 +138,8 @@ fn open_device(effort: Effort, report: &mut Report) -> Result<Gpu, String> {
 }
 
 /// The device's rows, where there is one.
-fn measure_device(effort: Effort, has_peers: bool, report: &mut Report) -> Outcome {
-    let mut gpu = open_device(effort, report)?;
+fn measure_device(effort: Effort, has_peers: bool, begin: Instant, report: &mut Report) -> Outcome {
+    let mut gpu = open_device(effort, begin, report)?;
     let executor = gpu.executor.clone();
     let outcome = executor.with_current(|| {
         match load_peers(&gpu, has_peers) {
@@ -156,12 +156,12 @@ fn measure_device(effort: Effort, has_peers: bool, report: &mut Report) -> Outco
     });
     let library = gpu.cuda.library();
     outcome.map_err(memory::words)??;
-    cold::starts(effort, library, report).map_err(|words| format!("cold start: {words}"))
+    cold::starts(effort, begin, library, report).map_err(|words| format!("cold start: {words}"))
 }
 
 /// How costs grow, on the device and on the host.
-fn measure_scale(effort: Effort, report: &mut Report) {
-    let on_device = open_device(effort, report).and_then(|gpu| {
+fn measure_scale(effort: Effort, begin: Instant, report: &mut Report) {
+    let on_device = open_device(effort, begin, report).and_then(|gpu| {
         let executor = gpu.executor.clone();
         executor.with_current(|| scale::device(&gpu, report)).map_err(memory::words)?
     });
@@ -180,9 +180,9 @@ fn measure_scale(effort: Effort, report: &mut Report) {
 fn run(options: &Options, begin: Instant) -> std::io::Result<bool> {
     let mut report = Report { machine: Machine::here(), ..Report::default() };
     if options.is_scale {
-        measure_scale(options.effort, &mut report);
+        measure_scale(options.effort, begin, &mut report);
     } else {
-        if let Err(words) = measure_device(options.effort, options.has_peers, &mut report) {
+        if let Err(words) = measure_device(options.effort, options.has_peers, begin, &mut report) {
             report.note(format!("bench skipped: cuda ({words})"));
         }
         if let Err(words) = host::copies(options.effort, &mut report) {

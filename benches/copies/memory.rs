@@ -2,6 +2,7 @@
 //! where it belongs.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use device_arena::backend::{AnyBackend, Backend, Block, CopyRange, Cuda, DeviceInfo, Stream};
 use device_arena::{Executor, Placement};
@@ -22,6 +23,8 @@ pub struct Gpu {
     pub info: DeviceInfo,
     pub events: Option<Events>,
     pub effort: Effort,
+    /// When the program began.
+    pub begin: Instant,
 }
 
 /// An error of the crate, in words.
@@ -31,7 +34,7 @@ pub fn words(error: impl std::fmt::Display) -> String {
 
 impl Gpu {
     /// The first device, with a stream of the bench's own that the executor works on too.
-    pub fn open(effort: Effort) -> Result<Self, String> {
+    pub fn open(effort: Effort, begin: Instant) -> Result<Self, String> {
         let cuda = Cuda::load().map_err(words)?;
         let stream = cuda.create_stream(0).map_err(words)?;
         let raw = cuda.raw_stream(&stream).map_err(words)?;
@@ -41,7 +44,7 @@ impl Gpu {
         let info = executor.device().map_err(words)?;
         let driver = Driver::open(cuda.library())?;
         let events = executor.with_current(|| driver.events()).map_err(words)?;
-        Ok(Self { cuda, executor, stream, raw, driver, peers: None, info, events, effort })
+        Ok(Self { cuda, executor, stream, raw, driver, peers: None, info, events, effort, begin })
     }
 
     pub fn block(&self, bytes: usize) -> Result<Block, String> {
@@ -59,9 +62,9 @@ impl Gpu {
 
     /// What times this device; `delay` is memory that nobody needs.
     pub fn clock(&self, delay: &Block) -> Clock<'_> {
-        let Self { driver, events, effort, .. } = self;
+        let Self { driver, events, effort, begin, .. } = self;
         let delay = (delay.address().as_ptr(), delay.bytes());
-        Clock { driver, stream: self.raw, events: *events, effort: *effort, delay }
+        Clock { driver, stream: self.raw, events: *events, effort: *effort, begin: *begin, delay }
     }
 
     /// Copies from anywhere to anywhere, and waits.

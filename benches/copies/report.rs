@@ -143,11 +143,13 @@ impl Report {
         groups
     }
 
-    /// Everybody that has a time in the group, in the order of appearance.
+    /// Everybody that has a time in the group, in the order of appearance. The device's time for a long loop, and for a call
+    /// that is one within, is the host's: it is in the JSON alone.
     fn columns(&self, group: &str) -> Vec<(&'static str, Span)> {
         let mut columns: Vec<(&'static str, Span)> = Vec::new();
         for time in self.rows.iter().filter(|row| row.group == group).flat_map(|row| &row.times) {
-            if !columns.contains(&(time.who, time.span)) {
+            let is_loop = matches!(time.who, "loop" | "batch call") && time.span == Span::Device;
+            if !is_loop && !columns.contains(&(time.who, time.span)) {
                 columns.push((time.who, time.span));
             }
         }
@@ -176,6 +178,15 @@ impl Report {
         if has_share {
             head.push("of ceiling".to_owned());
         }
+        let mut peers: Vec<&'static str> = Vec::new();
+        for row in self.rows.iter().filter(|row| row.group == group && own_time(row).is_some()) {
+            for time in row.times.iter().filter(|time| is_peer(time)) {
+                if !peers.contains(&time.who) {
+                    peers.push(time.who);
+                }
+            }
+        }
+        head.extend(peers.iter().map(|peer| format!("faster than, {peer}")));
         let mut lines = vec![head];
         for row in self.rows.iter().filter(|row| row.group == group) {
             let mut line = vec![row.id.clone()];
@@ -191,6 +202,8 @@ impl Report {
                     best.map_or("-".to_owned(), |(best, bound)| format!("{:.1}%", 100.0 * bound / best)),
                 );
             }
+            let times = |peer: &&str| ratio(row, peer).map_or_else(|| "-".to_owned(), number);
+            line.extend(peers.iter().map(times));
             lines.push(line);
         }
         lines
@@ -202,9 +215,14 @@ impl Report {
         for group in self.groups() {
             let lines = self.cells(group);
             let count = lines.first().map_or(0, Vec::len);
-            // Heads are broken where they are longer than what stands below.
-            let heads: Vec<Vec<&str>> =
-                lines.first().into_iter().flatten().map(|head| head.split(", ").collect()).collect();
+            // Heads are longer than what stands below: they are broken into words, but for the group's.
+            let heads: Vec<Vec<&str>> = lines
+                .first()
+                .into_iter()
+                .flatten()
+                .enumerate()
+                .map(|(at, head)| if at == 0 { vec![head.as_str()] } else { head.split(' ').collect() })
+                .collect();
             let width = |column: usize| {
                 let cells = lines.iter().skip(1).filter_map(|line| line.get(column)).map(|cell| cell.len());
                 let head = heads.get(column).into_iter().flatten().map(|part| part.len());
@@ -306,19 +324,49 @@ impl Report {
                 Value::Object(object)
             })
             .collect();
+        let peers = row.times.iter().filter(|time| is_peer(time));
+        let ratios: Map<String, Value> =
+            peers.filter_map(|time| Some((time.who.to_owned(), json!(ratio(row, time.who)?)))).collect();
         json!({
             "group": row.group, "id": row.id, "ranges": row.ranges, "bytes_read_and_written": row.bytes,
-            "times": times,
+            "times": times, "times_faster_than": ratios,
         })
     }
 }
 
-/// Who is the crate's own.
-pub const OWN: [&str; 5] = ["copy", "three arrays", "prepared", "rows", "rows by number"];
+/// The crate's ways to copy a list.
+const COPIES: [&str; 5] = ["copy", "three arrays", "prepared", "rows", "rows by number"];
+/// The crate's side of what is no list.
+const OTHERS: [&str; 4] = ["scrub", "staged", "own", "copy on the host"];
 
-/// The crate's best device time.
+/// Ranges up to which a list is taken as it is on the host; above it is prepared, or rows.
+const LISTED: u64 = 4096;
+
+/// The crate's best device time for a list.
 pub fn best_device(row: &Row) -> Option<f64> {
-    OWN.iter().filter_map(|who| row.time(who, Span::Device)).min_by(f64::total_cmp)
+    COPIES.iter().filter_map(|who| row.time(who, Span::Device)).min_by(f64::total_cmp)
+}
+
+/// The crate's time that is compared with the peers': from a list on the host where it is not long.
+pub fn own_time(row: &Row) -> Option<f64> {
+    let ways: &[&str] = if row.ranges <= LISTED { &["copy"] } else { &["prepared", "rows"] };
+    let listed = ways.iter().filter_map(|who| row.time(who, Span::EndToEnd)).min_by(f64::total_cmp);
+    let other = |who: &&str| row.time(who, Span::EndToEnd).or_else(|| row.time(who, Span::Host));
+    listed.or_else(|| OTHERS.iter().find_map(other))
+}
+
+/// How many times faster the crate is than that peer.
+pub fn ratio(row: &Row, peer: &str) -> Option<f64> {
+    let peer = row.time(peer, Span::EndToEnd).or_else(|| row.time(peer, Span::Host))?;
+    Some(peer / own_time(row)?)
+}
+
+/// Whether somebody is compared with the crate.
+fn is_peer(time: &Time) -> bool {
+    time.span != Span::Device
+        && !COPIES.contains(&time.who)
+        && !OTHERS.contains(&time.who)
+        && time.who != "empty launch"
 }
 
 fn joined(explanation: &str) -> String {

@@ -272,8 +272,8 @@ fn allocations(gpu: &Gpu, report: &mut Report) -> Outcome {
 /// The host's part.
 pub fn host(effort: Effort, report: &mut Report) -> Outcome {
     let executor = Executor::host().map_err(words)?;
-    // The pages of an arena are touched when it is made: half of what there is.
-    let free = executor.free_bytes().map_err(words)?.unwrap_or(2 << 30) / 2;
+    // The pages of an arena are touched when it is made: most of what there is, but for what others need.
+    let free = executor.free_bytes().map_err(words)?.unwrap_or(2 << 30) / 4 * 3;
     arenas(&executor, HOST, effort, free, report)?;
     outputs(&executor, HOST, effort, report)?;
     host_lists(effort, report)
