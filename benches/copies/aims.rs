@@ -80,7 +80,7 @@ const TEN: [&str; 10] = [
 ];
 const SHORT: [&str; 5] =
     ["128 x 2 KiB", "1024 x 1 KiB", "16384 x 256 B", "65536 x 1536 B", "16384 x 255 B, misaligned"];
-const LARGE: [&str; 3] = ["4096 x 512 KiB", "4 GiB", "16384 x 64 KiB"];
+const LARGE: [&str; 5] = ["4096 x 512 KiB", "4 GiB", "1 GiB", "16 x 64 MiB", "16384 x 64 KiB"];
 const MISALIGNED: [&str; 2] = ["16384 x 64 KiB, misaligned", "1024 x 1 MiB, misaligned"];
 const AGAIN: [&str; 7] = [
     "decode step, 64 x 1 KiB",

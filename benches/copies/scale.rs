@@ -25,6 +25,8 @@ pub const WHERE_LISTS_ARE: &str = "A list on its way to the device takes 32 byte
 
 const SIZES: [usize; 6] = [1 << 20, 10 << 20, 100 << 20, 1 << 30, 10 << 30, 64 << 30];
 const COUNTS: [usize; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];
+/// Seconds that an arena may take to be made.
+const LONGEST: f64 = 30.0;
 /// Of a range that is copied.
 const RANGE: usize = 64;
 
@@ -99,14 +101,26 @@ fn call(executor: &Executor, arena: &Arena, count: usize, bytes: usize) -> Outco
 
 /// Arenas of more and more bytes, up to what there is.
 fn arenas(executor: &Executor, names: Names, effort: Effort, free: u64, report: &mut Report) -> Outcome {
+    // Seconds a byte that the last one took to be made: the host's pages are touched.
+    let mut pace = 0.0;
     for bytes in SIZES {
-        if bytes as u64 > free || (effort != Effort::Whole && bytes > 1 << 30) {
-            let why = if bytes as u64 > free { "no more memory is free" } else { "this is a short run" };
+        let why = if bytes as u64 > free {
+            Some("no more memory is free")
+        } else if effort != Effort::Whole && bytes > 1 << 30 {
+            Some("this is a short run")
+        } else if pace * bytes as f64 > LONGEST {
+            Some("to touch its pages would take long")
+        } else {
+            None
+        };
+        if let Some(why) = why {
             report.note(format!("{}: arenas end below {}: {why}", names.begin, in_words(bytes)));
             break;
         }
         let arena = ArenaOptions::new().build(executor).map_err(words)?;
+        let begin = Instant::now();
         arena.reserve(bytes).map_err(words)?;
+        pace = begin.elapsed().as_secs_f64() / bytes as f64;
         let with_output = time(effort, &mut || call(executor, &arena, 1, bytes))?;
         let empty = time(effort, &mut || call(executor, &arena, 0, 0))?;
         let row = row(report, BYTES, bytes, in_words(bytes))?;
