@@ -1,0 +1,71 @@
+//! Copies of the host backend, against plain loops.
+
+use std::cell::RefCell;
+use std::time::Instant;
+
+use device_arena::backend::{Backend, CopyRange, Host};
+
+use crate::memory::words;
+use crate::report::{Report, Row};
+use crate::timing::{Effort, Outcome, Span, Timing, micros};
+use crate::works::Numbers;
+
+pub const HOST: &str = "host copies";
+
+/// One large range against `copy_nonoverlapping`, and many against a loop of it.
+pub fn copies(effort: Effort, report: &mut Report) -> Outcome {
+    const MIB: usize = 1 << 20;
+    let largest = effort.scaled(256 * MIB);
+    let source: Vec<u8> = (0..largest).map(|at| (at % 253) as u8).collect();
+    let destination = RefCell::new(vec![1u8; largest]);
+    let works = [
+        ("one of 256 MiB", 1, largest),
+        ("65536 x 1536 B", effort.scaled(65536), 1536),
+        ("1024 x 64 KiB", effort.scaled(1024), 64 << 10),
+        ("16384 x 256 B", effort.scaled(16384), 256),
+    ];
+    for (id, count, bytes) in works {
+        let mut order: Vec<usize> = (0..count).collect();
+        Numbers(7).shuffle(&mut order);
+        let to = destination.borrow_mut().as_mut_ptr();
+        let ranges: Vec<CopyRange> = order
+            .iter()
+            .map(|row| CopyRange {
+                destination: to.wrapping_add(row * bytes),
+                source: source.as_ptr().wrapping_add(row * bytes),
+                bytes,
+            })
+            .collect();
+        // SAFETY: the ranges are of memory that nobody else has, and don't clash.
+        let own = || unsafe { Host.copy(None, &ranges) }.map_err(words);
+        let plain = || {
+            for range in &ranges {
+                // SAFETY: as above; source and destination are memory of their own.
+                unsafe { std::ptr::copy_nonoverlapping(range.source, range.destination, range.bytes) };
+            }
+        };
+        destination.borrow_mut().fill(1);
+        own()?;
+        let moved = count * bytes;
+        if destination.borrow()[..moved] != source[..moved]
+            || destination.borrow()[moved..].iter().any(|byte| *byte != 1)
+        {
+            report.wrong.push(format!("WRONG BYTES: host copies, {id}"));
+        }
+        let rounds = effort.rounds(2e3);
+        let (mut owns, mut plains) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let begin = Instant::now();
+            own()?;
+            let between = Instant::now();
+            plain();
+            owns.push(micros(between - begin));
+            plains.push(micros(between.elapsed()));
+        }
+        let mut row = Row::new(HOST, id, count as u64, 2 * moved as u64);
+        row.add("copy on the host", Span::Host, Timing::of(owns, 1));
+        row.add("copy_nonoverlapping", Span::Host, Timing::of(plains, 1));
+        report.rows.push(row);
+    }
+    Ok(())
+}
