@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use device_arena::{Arena, Call, Output, View};
+use device_arena::{Arena, Call, Output, PlannedArena, View};
 use device_arena_instructions as steps;
 use gungraun::{library_benchmark, library_benchmark_group, main};
 
@@ -69,8 +69,26 @@ fn steady_call(arena: Arena) -> ([View<f32>; 3], Arena) {
     (steps::steady_call(black_box(&arena)).expect("room is reserved"), arena)
 }
 
+fn thousand() -> (Vec<u8>, Vec<u64>) {
+    (vec![0; 8000], (0..=1000).map(|item| item * 8).collect())
+}
+
+#[library_benchmark]
+#[bench::warm(thousand())]
+fn tape_of_1000((bytes, offsets): (Vec<u8>, Vec<u64>)) -> (usize, Vec<u8>, Vec<u64>) {
+    (steps::tape(black_box(&bytes), black_box(&offsets)).expect("in order"), bytes, offsets)
+}
+
+#[library_benchmark]
+#[bench::warm(steps::planned().expect("host pages"))]
+fn planned_step(arena: PlannedArena) -> PlannedArena {
+    steps::planned_step(black_box(&arena)).expect("nobody holds the arena");
+    arena
+}
+
 library_benchmark_group!(
     name = host;
-    benchmarks = begin_and_finish, output, publish, read, writer_of_1000, steady_call
+    benchmarks = begin_and_finish, output, publish, read, writer_of_1000, steady_call,
+        tape_of_1000, planned_step
 );
 main!(library_benchmark_groups = host);
