@@ -203,9 +203,14 @@ impl Backend for Host {
     }
 
     unsafe fn copy(&self, stream: Option<&Stream>, ranges: &[CopyRange]) -> Result<()> {
+        if is_idle(stream)? {
+            // SAFETY: the caller of `copy` vouches that each range is live and untouched until the stream has passed, which
+            // is here.
+            unsafe { copy_on_host(ranges) };
+            return Ok(());
+        }
         let ranges = ranges.to_vec();
-        // SAFETY: the caller of `copy` vouches that each range is live and untouched until the stream has passed, which is
-        // here.
+        // SAFETY: as above, when the work's turn comes.
         in_order(stream, move || unsafe { copy_on_host(&ranges) })
     }
 
@@ -250,7 +255,7 @@ impl Backend for Host {
         if reset.is_some() {
             return Err(wrong_vendor("rewind", "room", Vendor::Host));
         }
-        if stream.is_none() {
+        if is_idle(stream)? {
             // SAFETY: the caller of `rewind` holds each range alone.
             unsafe { fill_on_host(ranges) };
             return Ok(());
@@ -271,6 +276,12 @@ unsafe fn copy_on_host(ranges: &[CopyRange]) {
         // SAFETY: this function's own contract.
         unsafe { std::ptr::copy(range.source, range.destination, range.bytes) };
     }
+}
+
+/// Whether nothing is ahead of what would be queued.
+fn is_idle(stream: Option<&Stream>) -> Result<bool> {
+    let stream = stream.map(|stream| host_stream("work", stream)).transpose()?;
+    Ok(stream.is_none_or(HostStream::is_idle))
 }
 
 /// Runs `work` now where nothing is ahead of it, and on the stream's worker otherwise.
