@@ -1,0 +1,115 @@
+"""The functions of the C ABI that this package calls, each found and checked once. Made by `symbols.py`."""
+
+from std.ffi import OwnedDLHandle
+
+from ._records import *
+from .status import ArenaError, Status
+
+
+struct Symbols:
+    """Where the functions are. They hold as long as the library is loaded."""
+
+    var init: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
+    var init_with_options: def(Out[UInt64], UInt64, Out[COptions], Out[CError]) thin abi("C") -> Int32
+    var free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var describe: def(UInt64, Out[CDescription], Out[CError]) thin abi("C") -> Int32
+    var stats: def(UInt64, Out[CStats], Out[CError]) thin abi("C") -> Int32
+    var reserve: def(UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var trim: def(UInt64, Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var call_begin: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var call_begin_timeout: def(Out[UInt64], UInt64, UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var call_output: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var call_finish: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var call_abandon: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var executor_host: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
+    var executor_best: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
+    var executor_vram: def(Out[UInt64], UInt64, UInt32, Out[CError]) thin abi("C") -> Int32
+    var executor_of_vendor: def(Out[UInt64], UInt64, Int32, UInt32, Out[CError]) thin abi("C") -> Int32
+    var executor_adopt: def(Out[UInt64], UInt64, Int32, Int, Int, CRelease, Out[CError]) thin abi("C") -> Int32
+    var executor_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var executor_vendor: def(UInt64, Out[Int32], Out[CError]) thin abi("C") -> Int32
+    var executor_describe: def(UInt64, Out[CDevice], Out[CError]) thin abi("C") -> Int32
+    var executor_stream: def(UInt64, Out[Int], Out[CError]) thin abi("C") -> Int32
+    var executor_synchronize: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var library_load: def(Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var library_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var library_device_count: def(UInt64, Out[UInt32], Out[CError]) thin abi("C") -> Int32
+    var output_data: def(UInt64, Out[Int], Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var output_device_pointer: def(UInt64, Out[Int], Out[CError]) thin abi("C") -> Int32
+    var output_write: def(UInt64, Int, UInt64, Out[CError]) thin abi("C") -> Int32
+    var output_copy_from_view: def(UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var output_publish: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
+    var output_publish_prefix: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var output_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var abi_version: def() thin abi("C") -> UInt32
+    var status_name: def(Int32) thin abi("C") -> Int
+    var tape_of_span: def(Out[UInt64], UInt64, Int, UInt64, Int, UInt64, Int32, Out[CError]) thin abi("C") -> Int32
+    var tape_of_pointer: def(Out[UInt64], UInt64, Int, UInt64, Int, UInt64, Int32, Out[CError]) thin abi("C") -> Int32
+    var tape_describe: def(UInt64, Out[CTapeDescription], Out[CError]) thin abi("C") -> Int32
+    var tape_item: def(UInt64, UInt64, Out[Int], Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var tape_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var view_describe: def(UInt64, Out[CViewDescription], Out[CError]) thin abi("C") -> Int32
+    var view_read_begin: def(Out[UInt64], UInt64, Out[Int], Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var view_device_pointer: def(Out[UInt64], UInt64, UInt64, Out[Int], Out[CError]) thin abi("C") -> Int32
+    var view_read_end: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var view_copy_to_host: def(UInt64, Int, UInt64, Out[CError]) thin abi("C") -> Int32
+    var view_slice: def(Out[UInt64], UInt64, UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var view_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+
+    def __init__(out self, handle: OwnedDLHandle) raises ArenaError:
+        """Finds all of them, or says which is missing: calling that one would end the process."""
+        self.init = found[type_of(self.init)](handle, "device_arena_init")
+        self.init_with_options = found[type_of(self.init_with_options)](handle, "device_arena_init_with_options")
+        self.free = found[type_of(self.free)](handle, "device_arena_free")
+        self.describe = found[type_of(self.describe)](handle, "device_arena_describe")
+        self.stats = found[type_of(self.stats)](handle, "device_arena_stats")
+        self.reserve = found[type_of(self.reserve)](handle, "device_arena_reserve")
+        self.trim = found[type_of(self.trim)](handle, "device_arena_trim")
+        self.call_begin = found[type_of(self.call_begin)](handle, "device_arena_call_begin")
+        self.call_begin_timeout = found[type_of(self.call_begin_timeout)](handle, "device_arena_call_begin_timeout")
+        self.call_output = found[type_of(self.call_output)](handle, "device_arena_call_output")
+        self.call_finish = found[type_of(self.call_finish)](handle, "device_arena_call_finish")
+        self.call_abandon = found[type_of(self.call_abandon)](handle, "device_arena_call_abandon")
+        self.executor_host = found[type_of(self.executor_host)](handle, "device_arena_executor_host")
+        self.executor_best = found[type_of(self.executor_best)](handle, "device_arena_executor_best")
+        self.executor_vram = found[type_of(self.executor_vram)](handle, "device_arena_executor_vram")
+        self.executor_of_vendor = found[type_of(self.executor_of_vendor)](handle, "device_arena_executor_of_vendor")
+        self.executor_adopt = found[type_of(self.executor_adopt)](handle, "device_arena_executor_adopt")
+        self.executor_free = found[type_of(self.executor_free)](handle, "device_arena_executor_free")
+        self.executor_vendor = found[type_of(self.executor_vendor)](handle, "device_arena_executor_vendor")
+        self.executor_describe = found[type_of(self.executor_describe)](handle, "device_arena_executor_describe")
+        self.executor_stream = found[type_of(self.executor_stream)](handle, "device_arena_executor_stream")
+        self.executor_synchronize = found[type_of(self.executor_synchronize)](handle, "device_arena_executor_synchronize")
+        self.library_load = found[type_of(self.library_load)](handle, "device_arena_library_load")
+        self.library_free = found[type_of(self.library_free)](handle, "device_arena_library_free")
+        self.library_device_count = found[type_of(self.library_device_count)](handle, "device_arena_library_device_count")
+        self.output_data = found[type_of(self.output_data)](handle, "device_arena_output_data")
+        self.output_device_pointer = found[type_of(self.output_device_pointer)](handle, "device_arena_output_device_pointer")
+        self.output_write = found[type_of(self.output_write)](handle, "device_arena_output_write")
+        self.output_copy_from_view = found[type_of(self.output_copy_from_view)](handle, "device_arena_output_copy_from_view")
+        self.output_publish = found[type_of(self.output_publish)](handle, "device_arena_output_publish")
+        self.output_publish_prefix = found[type_of(self.output_publish_prefix)](handle, "device_arena_output_publish_prefix")
+        self.output_free = found[type_of(self.output_free)](handle, "device_arena_output_free")
+        self.abi_version = found[type_of(self.abi_version)](handle, "device_arena_abi_version")
+        self.status_name = found[type_of(self.status_name)](handle, "device_arena_status_name")
+        self.tape_of_span = found[type_of(self.tape_of_span)](handle, "device_arena_tape_of_span")
+        self.tape_of_pointer = found[type_of(self.tape_of_pointer)](handle, "device_arena_tape_of_pointer")
+        self.tape_describe = found[type_of(self.tape_describe)](handle, "device_arena_tape_describe")
+        self.tape_item = found[type_of(self.tape_item)](handle, "device_arena_tape_item")
+        self.tape_free = found[type_of(self.tape_free)](handle, "device_arena_tape_free")
+        self.view_describe = found[type_of(self.view_describe)](handle, "device_arena_view_describe")
+        self.view_read_begin = found[type_of(self.view_read_begin)](handle, "device_arena_view_read_begin")
+        self.view_device_pointer = found[type_of(self.view_device_pointer)](handle, "device_arena_view_device_pointer")
+        self.view_read_end = found[type_of(self.view_read_end)](handle, "device_arena_view_read_end")
+        self.view_copy_to_host = found[type_of(self.view_copy_to_host)](handle, "device_arena_view_copy_to_host")
+        self.view_slice = found[type_of(self.view_slice)](handle, "device_arena_view_slice")
+        self.view_free = found[type_of(self.view_free)](handle, "device_arena_view_free")
+
+
+def found[F: TrivialRegisterPassable](handle: OwnedDLHandle, name: StaticString) raises ArenaError -> F:
+    """A function of the library's."""
+    var symbol = handle.get_symbol[NoneType](name)
+    if not symbol:
+        raise ArenaError(Status.UNAVAILABLE, String("the library lacks the function ", name))
+    var address = symbol.value()
+    return Pointer(to=address).unsafe_bitcast[F]()[]
