@@ -2,12 +2,13 @@
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
 
 use super::{Call, size_overflow};
 use crate::arena::{Access, ScratchMark};
-use crate::error::Result;
+use crate::error::{Error, Refused, Result};
 
 /// A scope of scratch room. What it hands out lives until the scope ends, and can't leave it.
 ///
@@ -73,8 +74,9 @@ impl<'s> Scratch<'s> {
         self.call.host_access("scratch", Access::Room)?;
         let address = self.room::<T>(len)?;
         // SAFETY: the room is `len` values of `T: Pod`, initialised as all room is. It is free again only when the
-        // scope ends, which is after `'s`: the scope's closure works for any `'s`, so nothing of that lifetime
-        // leaves it. Nothing else leads to the room.
+        // scope ends, which is after `'s`: a closure's scope works for any `'s`, so nothing of that lifetime leaves it;
+        // one that was begun borrows the call exclusively for `'s`, without which nobody ends it. Nothing else leads to
+        // the room.
         Ok(unsafe { std::slice::from_raw_parts_mut(address.as_ptr(), len) })
     }
 
@@ -111,5 +113,72 @@ impl<'s> Scratch<'s> {
     /// Runs `work` in a scope within this one.
     pub fn scratch<R>(&mut self, work: impl for<'i> FnOnce(&mut Scratch<'i>) -> R) -> R {
         scope(self.call, work)
+    }
+}
+
+/// A scope of scratch room that was begun by itself, for code that can't put what it does into a closure: it borrows nothing.
+/// [`Call::end_scratch`] ends it; one that is dropped instead keeps its room, and stays the innermost, to the end of the call.
+#[derive(Debug)]
+#[must_use = "a scope that is dropped keeps its room to the end of the call"]
+pub struct ScratchScope {
+    /// No other scope of the process has it, so that a call knows its own.
+    number: u64,
+    outer: u64,
+    mark: ScratchMark,
+}
+
+static SCOPES: AtomicU64 = AtomicU64::new(1);
+
+impl Call {
+    /// Begins a scope of scratch room that [`end_scratch`](Self::end_scratch) ends. Scopes end in the reverse of the order in
+    /// which they began, and [`scratch`](Self::scratch) may be used within.
+    ///
+    /// ```
+    /// # use device_arena::{Arena, Error};
+    /// # let arena = Arena::host();
+    /// let mut call = arena.begin()?;
+    /// let scope = call.begin_scratch();
+    /// call.scratch_of(&scope)?.take::<u32>(1000)?.fill(7);
+    /// let inner = call.begin_scratch();
+    /// assert!(matches!(call.scratch_of(&scope), Err(Error::ScratchOrder { .. })));
+    /// call.end_scratch(inner)?;
+    /// call.end_scratch(scope)?;
+    /// call.finish()?;
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn begin_scratch(&mut self) -> ScratchScope {
+        let number = SCOPES.fetch_add(1, Ordering::Relaxed);
+        let mark = self.with_room(|_, room| room.mark());
+        ScratchScope { number, outer: self.scope.replace(number), mark }
+    }
+
+    /// The scope's room, to take from.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ScratchOrder`] for a scope of another call, and for one in which another is open.
+    pub fn scratch_of<'s>(&'s mut self, scope: &'s ScratchScope) -> Result<Scratch<'s>> {
+        self.check_innermost("scratch_of", scope)?;
+        Ok(Scratch { call: self, _scope: PhantomData })
+    }
+
+    /// Ends a scope: its room is free again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ScratchOrder`] as [`scratch_of`](Self::scratch_of), and the scope with it.
+    pub fn end_scratch(&mut self, scope: ScratchScope) -> Result<(), Refused<ScratchScope>> {
+        match self.check_innermost("end_scratch", &scope) {
+            Ok(()) => {
+                self.with_room(|core, room| room.release(&core.counters, scope.mark));
+                self.scope.set(scope.outer);
+                Ok(())
+            }
+            Err(error) => Err(Refused::new(error, scope)),
+        }
+    }
+
+    fn check_innermost(&self, operation: &'static str, scope: &ScratchScope) -> Result<()> {
+        if self.scope.get() == scope.number { Ok(()) } else { Err(Error::ScratchOrder { operation }) }
     }
 }
