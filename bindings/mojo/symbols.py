@@ -4,7 +4,7 @@ declares them.
 
     symbols.py [--check]
 
-Only functions that the package calls, as `c.NAME(…)`, are in it. With --check nothing is written: it fails where the files
+Only functions that the package calls, as `c.NAME`, are in it. With --check nothing is written: it fails where the files
 are not what it would write.
 """
 
@@ -101,7 +101,7 @@ def records(header):
     lines = [
         '"""The records of the C ABI, as its header lays them out. Made by `symbols.py`."""',
         "",
-        "comptime Out[T: AnyType] = Pointer[T, MutUntrackedOrigin]",
+        "comptime Out[T: AnyType] = Pointer[T, MutUnsafeAnyOrigin]",
         '"""A place that a function fills in."""',
         "",
         f"comptime ABI_VERSION = {header.constants['DEVICE_ARENA_ABI_VERSION']}",
@@ -163,7 +163,7 @@ def symbols(header, used):
 def main():
     header = Header(HEADER.read_text())
     sources = [path for path in sorted(PACKAGE.glob("*.mojo")) if path.name not in ("_symbols.mojo", "_records.mojo")]
-    called = {name for path in sources for name in re.findall(r"\bc\.(\w+)\(", path.read_text())}
+    called = {name for path in sources for name in re.findall(r"\bc\.(\w+)", path.read_text())}
     unknown = called - header.functions.keys()
     if unknown:
         sys.exit(f"error: not in the header: {', '.join(sorted(unknown))}")

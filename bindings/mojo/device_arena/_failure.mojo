@@ -23,5 +23,6 @@ struct Failure:
 
 
 def out[T: AnyType](mut place: T) -> Out[T]:
-    """A place that a function fills in. It has to be used after the call, or it may be gone before it."""
-    return Pointer(to=place).unsafe_origin_cast[MutUntrackedOrigin]()
+    """A place that a function fills in. The pointer may be to anything that is alive: with a narrower origin the compiler takes
+    the place for unchanged."""
+    return Pointer(to=place).as_unsafe_any_origin()

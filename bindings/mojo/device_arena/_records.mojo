@@ -1,6 +1,6 @@
 """The records of the C ABI, as its header lays them out. Made by `symbols.py`."""
 
-comptime Out[T: AnyType] = Pointer[T, MutUntrackedOrigin]
+comptime Out[T: AnyType] = Pointer[T, MutUnsafeAnyOrigin]
 """A place that a function fills in."""
 
 comptime ABI_VERSION = 1
@@ -9,13 +9,15 @@ comptime ABI_VERSION = 1
 comptime CRelease = def(Int) thin abi("C") -> None
 
 
-@fieldwise_init
 struct CError(Copyable):
     var status: Int32
     var message: Array[UInt8, 1020]
 
+    def __init__(out self):
+        self.status = 0
+        self.message = Array[UInt8, 1020](fill=0)
 
-@fieldwise_init
+
 struct COptions(Copyable):
     var alignment: UInt64
     var first_capacity: UInt64
@@ -26,14 +28,26 @@ struct COptions(Copyable):
     var has_scrub: UInt32
     var reserved: UInt32
 
+    def __init__(out self):
+        self.alignment = 0
+        self.first_capacity = 0
+        self.byte_limit = 0
+        self.max_step = 0
+        self.placement = 0
+        self.scrub = 0
+        self.has_scrub = 0
+        self.reserved = 0
 
-@fieldwise_init
+
 struct CDescription(Copyable):
     var residency: Int32
     var device: Int32
 
+    def __init__(out self):
+        self.residency = 0
+        self.device = 0
 
-@fieldwise_init
+
 struct CStats(Copyable):
     var allocations: UInt64
     var frees: UInt64
@@ -47,8 +61,20 @@ struct CStats(Copyable):
     var generation: UInt64
     var reserved: Array[UInt64, 6]
 
+    def __init__(out self):
+        self.allocations = 0
+        self.frees = 0
+        self.failed_frees = 0
+        self.bytes_reserved = 0
+        self.bytes_used = 0
+        self.bytes_high_water = 0
+        self.rewinds = 0
+        self.refused_begins = 0
+        self.refused_stale_reads = 0
+        self.generation = 0
+        self.reserved = Array[UInt64, 6](fill=0)
 
-@fieldwise_init
+
 struct CDevice(Copyable):
     var vendor: Int32
     var ordinal: UInt32
@@ -56,19 +82,37 @@ struct CDevice(Copyable):
     var name: Array[UInt8, 128]
     var architecture: Array[UInt8, 64]
 
+    def __init__(out self):
+        self.vendor = 0
+        self.ordinal = 0
+        self.total_bytes = 0
+        self.name = Array[UInt8, 128](fill=0)
+        self.architecture = Array[UInt8, 64](fill=0)
 
-@fieldwise_init
+
 struct CTapeDescription(Copyable):
     var items: UInt64
     var bytes: UInt64
     var memory: Int32
     var device: Int32
 
+    def __init__(out self):
+        self.items = 0
+        self.bytes = 0
+        self.memory = 0
+        self.device = 0
 
-@fieldwise_init
+
 struct CViewDescription(Copyable):
     var arena: CDescription
     var bytes: UInt64
     var generation: UInt64
     var is_current: UInt32
     var reserved: UInt32
+
+    def __init__(out self):
+        self.arena = CDescription()
+        self.bytes = 0
+        self.generation = 0
+        self.is_current = 0
+        self.reserved = 0

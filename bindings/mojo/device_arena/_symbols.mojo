@@ -25,7 +25,6 @@ struct Symbols:
     var executor_best: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
     var executor_vram: def(Out[UInt64], UInt64, UInt32, Out[CError]) thin abi("C") -> Int32
     var executor_of_vendor: def(Out[UInt64], UInt64, Int32, UInt32, Out[CError]) thin abi("C") -> Int32
-    var executor_adopt: def(Out[UInt64], UInt64, Int32, Int, Int, CRelease, Out[CError]) thin abi("C") -> Int32
     var executor_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
     var executor_vendor: def(UInt64, Out[Int32], Out[CError]) thin abi("C") -> Int32
     var executor_describe: def(UInt64, Out[CDevice], Out[CError]) thin abi("C") -> Int32
@@ -42,7 +41,6 @@ struct Symbols:
     var output_publish_prefix: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
     var output_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
     var abi_version: def() thin abi("C") -> UInt32
-    var status_name: def(Int32) thin abi("C") -> Int
     var tape_of_span: def(Out[UInt64], UInt64, Int, UInt64, Int, UInt64, Int32, Out[CError]) thin abi("C") -> Int32
     var tape_of_pointer: def(Out[UInt64], UInt64, Int, UInt64, Int, UInt64, Int32, Out[CError]) thin abi("C") -> Int32
     var tape_describe: def(UInt64, Out[CTapeDescription], Out[CError]) thin abi("C") -> Int32
@@ -74,7 +72,6 @@ struct Symbols:
         self.executor_best = found[type_of(self.executor_best)](handle, "device_arena_executor_best")
         self.executor_vram = found[type_of(self.executor_vram)](handle, "device_arena_executor_vram")
         self.executor_of_vendor = found[type_of(self.executor_of_vendor)](handle, "device_arena_executor_of_vendor")
-        self.executor_adopt = found[type_of(self.executor_adopt)](handle, "device_arena_executor_adopt")
         self.executor_free = found[type_of(self.executor_free)](handle, "device_arena_executor_free")
         self.executor_vendor = found[type_of(self.executor_vendor)](handle, "device_arena_executor_vendor")
         self.executor_describe = found[type_of(self.executor_describe)](handle, "device_arena_executor_describe")
@@ -91,7 +88,6 @@ struct Symbols:
         self.output_publish_prefix = found[type_of(self.output_publish_prefix)](handle, "device_arena_output_publish_prefix")
         self.output_free = found[type_of(self.output_free)](handle, "device_arena_output_free")
         self.abi_version = found[type_of(self.abi_version)](handle, "device_arena_abi_version")
-        self.status_name = found[type_of(self.status_name)](handle, "device_arena_status_name")
         self.tape_of_span = found[type_of(self.tape_of_span)](handle, "device_arena_tape_of_span")
         self.tape_of_pointer = found[type_of(self.tape_of_pointer)](handle, "device_arena_tape_of_pointer")
         self.tape_describe = found[type_of(self.tape_describe)](handle, "device_arena_tape_describe")

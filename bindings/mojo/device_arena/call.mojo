@@ -1,12 +1,12 @@
 """Calls: the exclusive use of an arena."""
 
 from std.memory import ArcPointer
-from std.sys.info import size_of
 
 from ._failure import Failure, out
 from ._handle import Handle
+from ._memory import byte_count
 from .output import Output
-from .status import ArenaError, Status
+from .status import ArenaError
 
 
 struct Call(Movable):
@@ -63,24 +63,3 @@ struct Call(Movable):
         """
         self._handle.end()
 
-
-def byte_count[dtype: DType](count: Int) raises ArenaError -> UInt64:
-    """How many bytes so many values have; numbers that are too large for the library stay so.
-
-    Parameters:
-        dtype: The type of the values.
-
-    Args:
-        count: How many.
-
-    Returns:
-        Their size.
-
-    Raises:
-        INVALID_ARGUMENT for a negative count, or one of more bytes than there are addresses.
-    """
-    comptime assert dtype != DType.bool, "a bool has bytes that are none: take uint8"
-    comptime size = size_of[Scalar[dtype]]()
-    if count < 0 or count > Int.MAX // size:
-        raise ArenaError(Status.INVALID_ARGUMENT, String("there can't be ", count, " values of ", dtype))
-    return UInt64(count * size)
