@@ -65,12 +65,12 @@ struct Output[dtype: DType](Movable, Sized):
         for ref place in self.span():
             place = value
 
-    def device_pointer(mut self) raises ArenaError -> Pointer[Scalar[Self.dtype], MutUntrackedOrigin]:
+    def device_pointer(mut self) raises ArenaError -> Pointer[Scalar[Self.dtype], origin_of(self)]:
         """Shows the room to a device's kernels, which write it in the order of the executor's stream. Work that uses it is to
         be queued there before the call ends.
 
         Returns:
-            The room's address for the device. The host may not read what it points to.
+            The room's address for the device, which keeps the output. The host may not read what it points to.
 
         Raises:
             INVALID_ARGUMENT for host pages, which no device has been told of.
@@ -79,7 +79,7 @@ struct Output[dtype: DType](Movable, Sized):
         var failure = Failure()
         ref c = self._arena[].loaded[].c
         failure.check(c.output_device_pointer(self._handle.id, out(pointer), failure.out()))
-        return at[Self.dtype](pointer)
+        return at[Self.dtype](pointer).unsafe_origin_cast[origin_of(self)]()
 
     def write(mut self, values: Span[Scalar[Self.dtype], _]) raises ArenaError:
         """Copies values of the host's into the room: in the stream's order for a device's, and done with them when it

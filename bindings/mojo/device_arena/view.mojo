@@ -255,13 +255,14 @@ struct DeviceGuard[dtype: DType](Movable, Sized):
         """
         return self._count
 
-    def device_pointer(self) -> Pointer[Scalar[Self.dtype], ImmUntrackedOrigin]:
+    def device_pointer(self) -> Pointer[Scalar[Self.dtype], ImmOrigin(origin_of(self))]:
         """Shows the values to a device's kernels.
 
         Returns:
-            Their address for the device. The host may not read what it points to.
+            Their address for the device, which keeps the guard. The host may not read what it points to.
         """
-        return at[Self.dtype](self._pointer).unsafe_mut_cast[False]().unsafe_origin_cast[ImmUntrackedOrigin]()
+        comptime Origin = ImmOrigin(origin_of(self))
+        return at[Self.dtype](self._pointer).unsafe_mut_cast[False]().unsafe_origin_cast[Origin]()
 
     def end(deinit self) raises ArenaError:
         """Ends the reading, once the work that reads is queued.

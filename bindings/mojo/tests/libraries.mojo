@@ -1,0 +1,115 @@
+"""The library and its executors: what is there, and what is missing."""
+
+from backend import an_executor, a_result, assert_values, is_vram, reason, refusal, vram_number
+from device_arena import Arena, ArenaError, Executor, Library, Status, Vendor
+from std.os import getenv, setenv, unsetenv
+from std.testing import assert_equal, assert_false, assert_true
+
+
+def test_a_library_that_is_not_there_is_unavailable() raises:
+    assert_equal(refusal(lambda () raises ArenaError -> Library: Library("/no/such/library.so")), Status.UNAVAILABLE)
+
+
+def test_a_library_without_our_functions_is_refused_before_any_is_called() raises:
+    def attempt() raises ArenaError:
+        _ = Library("libc.so.6")
+
+    assert_equal(refusal(attempt), Status.UNAVAILABLE)
+    assert_true("lacks the function device_arena_" in reason(attempt))
+
+
+def test_a_library_of_another_abi_is_refused() raises:
+    var other = getenv("DEVICE_ARENA_TEST_OTHER_ABI")
+    if not other:
+        print("skipped: a_library_of_another_abi: DEVICE_ARENA_TEST_OTHER_ABI names none")
+        return
+
+    def attempt() raises ArenaError {imm other}:
+        _ = Library(other)
+
+    assert_equal(refusal(attempt), Status.UNAVAILABLE)
+    assert_true("is of ABI 4096" in reason(attempt))
+
+
+def test_a_path_is_taken_before_the_variable() raises:
+    var named = getenv("DEVICE_ARENA_LIBRARY")
+    _ = setenv("DEVICE_ARENA_LIBRARY", "/no/such/library.so")
+    var by_variable = refusal(lambda () raises ArenaError -> Library: Library())
+    var by_path = refusal(lambda () raises ArenaError {imm named} -> Library: Library(named))
+    _ = setenv("DEVICE_ARENA_LIBRARY", named)
+    assert_equal(by_variable, Status.UNAVAILABLE)
+    assert_equal(by_path, Status.OK)
+
+
+def made_with_a_library_of_its_own() raises -> Arena:
+    var library = Library()
+    var executor = an_executor(library)
+    return Arena(executor)
+
+
+def test_what_a_library_made_keeps_it() raises:
+    var arena = made_with_a_library_of_its_own()
+    var call = arena.begin()
+    call^.finish()
+    assert_equal(arena.stats().generation, 1)
+
+
+def test_a_gpu_that_is_not_there_is_unavailable() raises:
+    var library = Library()
+    for number in [library.device_count(), 1 << 20, Int(UInt32.MAX), 1 << 40, -1]:
+        assert_equal(
+            refusal(lambda () raises ArenaError {imm} -> Executor: Executor.for_vram(library, number)),
+            Status.UNAVAILABLE,
+        )
+
+
+def test_a_vendor_that_is_none_is_refused() raises:
+    var library = Library()
+    assert_equal(
+        refusal(lambda () raises ArenaError {imm} -> Executor: Executor.of_vendor(library, Vendor(77), 0)),
+        Status.INVALID_ARGUMENT,
+    )
+    assert_equal(
+        refusal(lambda () raises ArenaError {imm} -> Executor: Executor.of_vendor(library, Vendor.HOST, 1)),
+        Status.UNAVAILABLE,
+    )
+
+
+def test_the_best_executor_is_a_gpu_where_there_is_one() raises:
+    var library = Library()
+    var best = Executor.best(library)
+    assert_equal(best.vendor() == Vendor.HOST, library.device_count() == 0)
+
+
+def test_an_executor_says_what_it_is() raises:
+    var library = Library()
+    var executor = an_executor(library)
+    var device = executor.device()
+    assert_equal(device.vendor, executor.vendor())
+    assert_true(device.name)
+    if is_vram():
+        assert_true(executor.vendor() != Vendor.HOST)
+        assert_true(device.total_bytes > 0)
+        assert_true(executor.stream() != 0)
+    else:
+        assert_equal(executor.vendor(), Vendor.HOST)
+        assert_equal(refusal(lambda () raises ArenaError {imm} -> Int: executor.stream()), Status.INVALID_ARGUMENT)
+    executor.synchronize()
+
+
+def executor_of_a_copy(library: Library) raises -> Executor:
+    var first = an_executor(library)
+    var copy = first
+    return copy
+
+
+def test_copies_of_an_executor_are_the_same_executor() raises:
+    var library = Library()
+    var executor = executor_of_a_copy(library)
+    var copy = executor
+    var arena = Arena(executor)
+    # A device's arena serves no executor but its own.
+    assert_values(a_result(copy, arena).to_list(), 4)
+
+
+comptime TESTS = __functions_in_module()
