@@ -122,6 +122,29 @@ typedef int32_t device_arena_memory_t;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// How a driver came to memory, where it says.
+enum device_arena_origin_t
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // The driver does not say.
+  DEVICE_ARENA_ORIGIN_UNKNOWN = 0,
+  // An allocation of its own.
+  DEVICE_ARENA_ORIGIN_DIRECT = 1,
+  // A pool of stream-ordered allocations.
+  DEVICE_ARENA_ORIGIN_POOL = 2,
+  // Memory that was mapped into reserved addresses.
+  DEVICE_ARENA_ORIGIN_VIRTUAL = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum device_arena_origin_t device_arena_origin_t;
+#else
+typedef int32_t device_arena_origin_t;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // Where an arena's blocks are.
 enum device_arena_placement_t
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -167,6 +190,9 @@ typedef enum device_arena_offsets_t device_arena_offsets_t;
 typedef int32_t device_arena_offsets_t;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
+
+// The versioned tensor of `dlpack.h`, which C knows by that header.
+typedef struct DLManagedTensorVersioned DLManagedTensorVersioned;
 
 // The memory that one call's outputs land in. Each call rewinds it, so that a steady loop allocates once.
 typedef uint64_t device_arena_t;
@@ -247,11 +273,39 @@ typedef uint64_t device_arena_executor_t;
 // Room in an arena that the running call may write. It may be filled on any thread, and outlive its call.
 typedef uint64_t device_arena_output_t;
 
-// The loaded drivers.
-typedef uint64_t device_arena_library_t;
+// The exclusive use of a planned arena, from its begin to its end. It is used by one thread at a time.
+typedef uint64_t device_arena_run_t;
+
+// A copy between two slots, in elements.
+typedef struct device_arena_copy_t {
+  // The node that is written.
+  uint64_t to;
+  // The first element of its slot that is.
+  uint64_t to_first;
+  // The node that is read.
+  uint64_t from;
+  // The first element of its slot that is.
+  uint64_t from_first;
+  // How many elements, at most.
+  uint64_t count;
+} device_arena_copy_t;
+
+// What comes of a deferred call, once its work has passed. The arena is held until then.
+typedef uint64_t device_arena_deferred_t;
+
+// Deferred work. It uses the call, which is its own as long as it runs, and answers a `device_arena_status_t`: 0 finishes
+// the call, any other number abandons it and is what `device_arena_call_wait` answers. It must not unwind.
+typedef int32_t (*device_arena_work_t)(device_arena_call_t call, void *user_data);
 
 // A caller's function that takes its pointer back: it is called once, on any thread, and must not unwind.
 typedef void (*device_arena_release_t)(void *user_data);
+
+// A read-only look at a published output. It holds nothing, and outlives its arena harmlessly: every use of one whose arena
+// was rewound or freed is INVALID_ARGUMENT, whatever else is wrong with the use.
+typedef uint64_t device_arena_view_t;
+
+// The loaded drivers.
+typedef uint64_t device_arena_library_t;
 
 // A device, as its driver describes it.
 typedef struct device_arena_device_t {
@@ -267,12 +321,92 @@ typedef struct device_arena_device_t {
   char architecture[64];
 } device_arena_device_t;
 
-// A read-only look at a published output. It holds nothing, and outlives its arena harmlessly: every use of one whose arena
-// was rewound or freed is INVALID_ARGUMENT, whatever else is wrong with the use.
-typedef uint64_t device_arena_view_t;
+// Offsets that are fixed ahead of time for named nodes.
+typedef uint64_t device_arena_plan_t;
+
+// One node's place in a planned arena. Offsets, sizes and alignments are bytes; the offset counts from the arena's start.
+typedef struct device_arena_slot_t {
+  // The node, by any number of the caller's.
+  uint64_t node;
+  // Its first byte.
+  uint64_t offset;
+  // Its size.
+  uint64_t size;
+  // What its offset is a multiple of: a power of two, or 0 for 1.
+  uint64_t alignment;
+  // The first step in which its bytes are its own, where `has_lifetime` is not 0.
+  uint64_t live_start;
+  // The step after the last.
+  uint64_t live_end;
+  // The node whose bytes it shares on purpose, where `is_alias` is not 0.
+  uint64_t alias_of;
+  // 1 for bytes that are its own in the steps from `live_start` to before `live_end`; 0 for always.
+  uint32_t has_lifetime;
+  // 1 for a node that shares bytes of `alias_of`; 0 for none.
+  uint32_t is_alias;
+} device_arena_slot_t;
+
+// What a plan says of itself.
+typedef struct device_arena_plan_description_t {
+  // How many nodes there are.
+  uint64_t nodes;
+  // The bytes that an arena of this plan needs.
+  uint64_t total;
+  // What the arena's start is aligned to, in bytes.
+  uint64_t alignment;
+  // The number of the whole layout, its lower and its upper 64 bits: plans that are equal have equal ones, and plans that
+  // differ in a node, an offset, a size, an alignment, a lifetime or an alias have others.
+  uint64_t fingerprint[2];
+} device_arena_plan_description_t;
+
+// An arena whose places are fixed by a plan: every node has its slot, in every run, and the bytes stay from run to run.
+typedef uint64_t device_arena_planned_t;
+
+// The answer to a classification.
+typedef struct device_arena_pointer_info_t {
+  // The class of the memory.
+  device_arena_memory_t memory;
+  // Whose driver claims it; the host where none does.
+  device_arena_vendor_t vendor;
+  // The ordinal of the device that the memory belongs to; -1 for none.
+  int32_t device;
+  // How the driver came to the memory.
+  device_arena_origin_t origin;
+  // Whether the host can read through the pointer, given that it is live: 1 or 0.
+  uint32_t is_host_accessible;
+  // Whether a device's kernels can: 1 or 0.
+  uint32_t is_device_accessible;
+  // The address of the allocation that the pointer lies in; 0 where the driver does not say.
+  uint64_t allocation;
+  // The allocation's size in bytes; 0 where the driver does not say.
+  uint64_t allocation_bytes;
+  // The allocation's identity: a later one of the same address has another. 0 where `has_buffer_id` is 0.
+  uint64_t buffer_id;
+  // Whether the driver has given the allocation an identity: 1 or 0.
+  uint32_t has_buffer_id;
+  // Zero.
+  uint32_t reserved;
+} device_arena_pointer_info_t;
+
+// A scope of scratch room in a call. Scopes nest, and end in the reverse of the order in which they began.
+typedef uint64_t device_arena_scratch_t;
 
 // A checked look at a tape: item `i` is the bytes from offset `i` to offset `i + 1`. It owns neither.
 typedef uint64_t device_arena_tape_t;
+
+// A tape where a call computes.
+typedef struct device_arena_staged_t {
+  // The bytes' address there.
+  const void *bytes;
+  // How many bytes there are.
+  uint64_t byte_count;
+  // The address there of the offsets, which count from `bytes`: one more than there are items, or none for no items.
+  const uint64_t *offsets;
+  // How many items there are.
+  uint64_t items;
+  // How many bytes were copied into the call's arena, offsets included: none where all of the tape was reachable.
+  uint64_t copied_bytes;
+} device_arena_staged_t;
 
 // What a tape says of itself.
 typedef struct device_arena_tape_description_t {
@@ -374,6 +508,114 @@ device_arena_status_t device_arena_call_finish(device_arena_call_t call,
 
 // Ends a call without a result: its views are stale at once. The handle is dead from then on.
 device_arena_status_t device_arena_call_abandon(device_arena_call_t call, struct device_arena_error_t *error);
+
+// Copies the first `count` elements of one slot to the start of another. As many as both hold are copied, and `moved_out`,
+// which may be null, is told how many. Slots that start together are left as they are.
+device_arena_status_t device_arena_run_copy_prefix(device_arena_run_t run,
+                                                   uint64_t to,
+                                                   uint64_t from,
+                                                   uint32_t element_bytes,
+                                                   uint64_t count,
+                                                   uint64_t *moved_out,
+                                                   struct device_arena_error_t *error);
+
+// Copies `count` elements from element `from_first` of one slot to element `to_first` of another: as
+// `device_arena_run_copy_prefix`. Where they overlap, it is as if by way of a buffer.
+device_arena_status_t device_arena_run_copy_range(device_arena_run_t run,
+                                                  uint64_t to,
+                                                  uint64_t to_first,
+                                                  uint64_t from,
+                                                  uint64_t from_first,
+                                                  uint32_t element_bytes,
+                                                  uint64_t count,
+                                                  uint64_t *moved_out,
+                                                  struct device_arena_error_t *error);
+
+// Makes many copies as one launch. They have no order among themselves: INVALID_ARGUMENT, and nothing is copied, where one
+// writes what another reads or writes. `moved_out`, which may be null, is told how many elements were copied in all.
+//
+// # Safety
+//
+// `copies` is to `copy_count` copies, or null for none.
+device_arena_status_t device_arena_run_copies(device_arena_run_t run,
+                                              const struct device_arena_copy_t *copies,
+                                              uint64_t copy_count,
+                                              uint32_t element_bytes,
+                                              uint64_t *moved_out,
+                                              struct device_arena_error_t *error);
+
+// Copies all bytes into the run of another arena of an equal plan. INVALID_ARGUMENT for another plan.
+device_arena_status_t device_arena_run_copy_into(device_arena_run_t run,
+                                                 device_arena_run_t twin,
+                                                 struct device_arena_error_t *error);
+
+// Fills a slot with zeros.
+device_arena_status_t device_arena_run_clear(device_arena_run_t run,
+                                             uint64_t node,
+                                             struct device_arena_error_t *error);
+
+// Runs `work` in the executor's order: on the host's worker; on a device at once, where it only queues. The arena is held
+// until all of it has passed. `executor` is 0 for the one that the arena was made for. `release`, which may be null, is
+// called with `user_data` when `work` has returned, on the same thread; after a failure neither is called.
+//
+// # Safety
+//
+// `work` and `release` take `user_data`, on any thread, and it is theirs until then.
+device_arena_status_t device_arena_call_defer_work(device_arena_deferred_t *deferred,
+                                                   device_arena_t arena,
+                                                   device_arena_executor_t executor,
+                                                   device_arena_work_t work,
+                                                   void *user_data,
+                                                   device_arena_release_t release,
+                                                   struct device_arena_error_t *error);
+
+// Leaves a call to the work that is queued on the executor now: its arena is held until that has passed, and the call is
+// finished then. `executor` is 0 for the one that the call computes on. The call's handle is dead from then on; after a
+// failure the call is as it was.
+device_arena_status_t device_arena_call_defer(device_arena_deferred_t *deferred,
+                                              device_arena_call_t call,
+                                              device_arena_executor_t executor,
+                                              struct device_arena_error_t *error);
+
+// Blocks until the work of a deferred call has passed, or for so many nanoseconds at most, and answers what came of it:
+// PENDING where the time was up first, and else what the work answered. It may be asked again.
+device_arena_status_t device_arena_call_wait(device_arena_deferred_t deferred,
+                                             uint64_t nanoseconds,
+                                             struct device_arena_error_t *error);
+
+// Whether the work of a deferred call has passed: 1 or 0. Never blocks.
+device_arena_status_t device_arena_deferred_is_done(device_arena_deferred_t deferred,
+                                                    uint32_t *done_out,
+                                                    struct device_arena_error_t *error);
+
+// Makes all work that is queued on the executor from now on wait for a deferred call, without the host.
+device_arena_status_t device_arena_executor_order_after(device_arena_executor_t executor,
+                                                        device_arena_deferred_t deferred,
+                                                        struct device_arena_error_t *error);
+
+// Lets a deferred result go. Its work goes on, and holds the arena until it has passed.
+device_arena_status_t device_arena_deferred_free(device_arena_deferred_t deferred,
+                                                 struct device_arena_error_t *error);
+
+// Makes a view a tensor of DLPack without copying: a `DLManagedTensorVersioned` of version 1, flagged as read-only. Until
+// its consumer calls its deleter, the view's arena is held as by a reader, and a begin is CONTENDED. `type_code`, `bits` and
+// `lanes` are those of `DLDataType`, and `shape` has `ndim` extents whose elements are all bytes of the view: null for one
+// dimension of as many as there are. A device's tensor is for the stream of `executor`, which waits for the work of the
+// view's call: 0 for the executor that the call computed on. A consumer on another stream waits by itself before, and is done
+// before it calls the deleter.
+//
+// # Safety
+//
+// `shape` is null or to `ndim` extents.
+device_arena_status_t device_arena_view_dlpack(struct DLManagedTensorVersioned **tensor,
+                                               device_arena_view_t view,
+                                               device_arena_executor_t executor,
+                                               uint8_t type_code,
+                                               uint8_t bits,
+                                               uint16_t lanes,
+                                               int32_t ndim,
+                                               const int64_t *shape,
+                                               struct device_arena_error_t *error);
 
 // The host, with a queue of its own.
 device_arena_status_t device_arena_executor_host(device_arena_executor_t *executor,
@@ -498,6 +740,252 @@ device_arena_status_t device_arena_output_publish_prefix(device_arena_view_t *vi
 // Drops an output that is not published: nothing of it can be read.
 device_arena_status_t device_arena_output_free(device_arena_output_t output,
                                                struct device_arena_error_t *error);
+
+// Builds a plan of so many slots, in any order. `alignment` is what every slot and the arena are aligned to at least, 0 for 1;
+// `total` is the arena's size, 0 for the end of the last slot. INVALID_ARGUMENT, and a message that names the slots, for a
+// node that comes twice, a slot that is not aligned or ends beyond the total, nodes that share bytes while both are live
+// and are no aliases, and the like.
+//
+// # Safety
+//
+// `slots` is to `count` slots, or null for none.
+device_arena_status_t device_arena_plan_init(device_arena_plan_t *plan,
+                                             device_arena_library_t library,
+                                             const struct device_arena_slot_t *slots,
+                                             uint64_t count,
+                                             uint64_t alignment,
+                                             uint64_t total,
+                                             struct device_arena_error_t *error);
+
+// Describes a plan.
+device_arena_status_t device_arena_plan_describe(device_arena_plan_t plan,
+                                                 struct device_arena_plan_description_t *description_out,
+                                                 struct device_arena_error_t *error);
+
+// A node's slot. INVALID_ARGUMENT for a node that the plan has not.
+device_arena_status_t device_arena_plan_slot(device_arena_plan_t plan,
+                                             uint64_t node,
+                                             struct device_arena_slot_t *slot_out,
+                                             struct device_arena_error_t *error);
+
+// Lets a plan go. Arenas of it go on.
+device_arena_status_t device_arena_plan_free(device_arena_plan_t plan, struct device_arena_error_t *error);
+
+// Makes an arena of a plan: for a library in host pages, for an executor where it computes or in the placement that is asked
+// for, a `device_arena_placement_t`. Nothing is allocated before the first run, and all bytes are zero then.
+device_arena_status_t device_arena_planned_init(device_arena_planned_t *planned,
+                                                device_arena_source_t source,
+                                                device_arena_plan_t plan,
+                                                int32_t placement,
+                                                struct device_arena_error_t *error);
+
+// Frees a planned arena: views of its runs are stale from then on. A run or a guard that is alive then goes on.
+device_arena_status_t device_arena_planned_free(device_arena_planned_t planned,
+                                                struct device_arena_error_t *error);
+
+// Where the bytes are.
+device_arena_status_t device_arena_planned_describe(device_arena_planned_t planned,
+                                                    struct device_arena_description_t *description_out,
+                                                    struct device_arena_error_t *error);
+
+// What the planned arena has done so far.
+device_arena_status_t device_arena_planned_stats(device_arena_planned_t planned,
+                                                 struct device_arena_stats_t *stats_out,
+                                                 struct device_arena_error_t *error);
+
+// Whether the plan has the node: 1 or 0.
+device_arena_status_t device_arena_planned_has(device_arena_planned_t planned,
+                                               uint64_t node,
+                                               uint32_t *has_out,
+                                               struct device_arena_error_t *error);
+
+// A node's slot: where it begins and how large it is. INVALID_ARGUMENT for a node that the plan has not.
+device_arena_status_t device_arena_planned_slot(device_arena_planned_t planned,
+                                                uint64_t node,
+                                                struct device_arena_slot_t *slot_out,
+                                                struct device_arena_error_t *error);
+
+// Where a node begins, in bytes from the arena's start.
+device_arena_status_t device_arena_planned_byte_offset(device_arena_planned_t planned,
+                                                       uint64_t node,
+                                                       uint64_t *offset_out,
+                                                       struct device_arena_error_t *error);
+
+// Where a node begins, in elements of so many bytes from the arena's start, in the 32 bits of a push constant.
+// INVALID_ARGUMENT where it begins between two elements, or does not fit.
+device_arena_status_t device_arena_planned_elem_offset(device_arena_planned_t planned,
+                                                       uint64_t node,
+                                                       uint32_t element_bytes,
+                                                       uint32_t *offset_out,
+                                                       struct device_arena_error_t *error);
+
+// As `device_arena_planned_elem_offset`, in 64 bits.
+device_arena_status_t device_arena_planned_elem_offset_64(device_arena_planned_t planned,
+                                                          uint64_t node,
+                                                          uint32_t element_bytes,
+                                                          uint64_t *offset_out,
+                                                          struct device_arena_error_t *error);
+
+// A view of all bytes, as the last finished run has left them. PENDING before the first has finished.
+device_arena_status_t device_arena_planned_last(device_arena_view_t *view,
+                                                device_arena_planned_t planned,
+                                                struct device_arena_error_t *error);
+
+// Asks the drivers what a pointer is. What none claims is unregistered: pageable host memory, null, and also freed pointers.
+// The pointer is not read through. A query that fails is DRIVER, never a guess.
+//
+// # Safety
+//
+// The memory stays allocated while the answer is used.
+device_arena_status_t device_arena_pointer_classify(device_arena_library_t library,
+                                                    const void *pointer,
+                                                    struct device_arena_pointer_info_t *info_out,
+                                                    struct device_arena_error_t *error);
+
+// As `device_arena_pointer_classify`, of so many bytes: INVALID_ARGUMENT where they leave the allocation that they begin in,
+// and for null. Nothing is asked for 0 bytes.
+//
+// # Safety
+//
+// As `device_arena_pointer_classify`.
+device_arena_status_t device_arena_pointer_classify_range(device_arena_library_t library,
+                                                          const void *pointer,
+                                                          uint64_t bytes,
+                                                          struct device_arena_pointer_info_t *info_out,
+                                                          struct device_arena_error_t *error);
+
+// Begins a run: earlier views are stale, and the bytes are as the last run left them. CONTENDED while a run, deferred work or
+// a reader holds the arena.
+device_arena_status_t device_arena_run_begin(device_arena_run_t *run,
+                                             device_arena_planned_t planned,
+                                             struct device_arena_error_t *error);
+
+// Begins a run, and waits for the arena to be free for so many nanoseconds at most.
+device_arena_status_t device_arena_run_begin_timeout(device_arena_run_t *run,
+                                                     device_arena_planned_t planned,
+                                                     uint64_t nanoseconds,
+                                                     struct device_arena_error_t *error);
+
+// Writes `count` elements of `element_bytes` bytes each from element `first` of a slot on. As many as the slot holds are
+// written, and `moved_out`, which may be null, is told how many. INVALID_ARGUMENT for a start beyond the slot.
+//
+// # Safety
+//
+// `data` is to as many elements, or null for none.
+device_arena_status_t device_arena_run_write(device_arena_run_t run,
+                                             uint64_t node,
+                                             uint64_t first,
+                                             uint32_t element_bytes,
+                                             const void *data,
+                                             uint64_t count,
+                                             uint64_t *moved_out,
+                                             struct device_arena_error_t *error);
+
+// Reads `count` elements of `element_bytes` bytes each from element `first` of a slot on, as `device_arena_run_write` writes
+// them.
+//
+// # Safety
+//
+// `data` is to room for as many elements that nobody else uses meanwhile, or null for none.
+device_arena_status_t device_arena_run_read(device_arena_run_t run,
+                                            uint64_t node,
+                                            uint64_t first,
+                                            uint32_t element_bytes,
+                                            void *data,
+                                            uint64_t count,
+                                            uint64_t *moved_out,
+                                            struct device_arena_error_t *error);
+
+// Reads `count` elements of `element_bytes` bytes each from element `first` of the *arena* on, across slots. As many as there
+// are are read, and `moved_out`, which may be null, is told how many.
+//
+// # Safety
+//
+// As `device_arena_run_read`.
+device_arena_status_t device_arena_run_read_at(device_arena_run_t run,
+                                               uint64_t first,
+                                               uint32_t element_bytes,
+                                               void *data,
+                                               uint64_t count,
+                                               uint64_t *moved_out,
+                                               struct device_arena_error_t *error);
+
+// A slot's address for a device's kernels, which use it in the order of the executor's stream. INVALID_ARGUMENT for host pages.
+device_arena_status_t device_arena_run_device_pointer(device_arena_run_t run,
+                                                      uint64_t node,
+                                                      void **pointer_out,
+                                                      struct device_arena_error_t *error);
+
+// The arena's first address on the host, which offsets of the plan count from, and its size; it holds until the run ends.
+// DEVICE for a device's memory; PENDING while a device may use it.
+device_arena_status_t device_arena_run_data(device_arena_run_t run,
+                                            void **data_out,
+                                            uint64_t *bytes_out,
+                                            struct device_arena_error_t *error);
+
+// Ends a run, and answers a view of all bytes as it has left them, which slices look at slot by slot. The handle is dead
+// from then on. It waits for nothing.
+device_arena_status_t device_arena_run_finish(device_arena_view_t *view,
+                                              device_arena_run_t run,
+                                              struct device_arena_error_t *error);
+
+// Leaves a run to the work that is queued on the executor now: the arena is held until that has passed. `executor` is 0 for
+// the one that the arena was made for. The handle is dead from then on.
+device_arena_status_t device_arena_run_defer(device_arena_deferred_t *deferred,
+                                             device_arena_view_t *view,
+                                             device_arena_run_t run,
+                                             device_arena_executor_t executor,
+                                             struct device_arena_error_t *error);
+
+// Ends a run without a result: the bytes are as it left them, and views of it are stale. The handle is dead from then on.
+device_arena_status_t device_arena_run_abandon(device_arena_run_t run,
+                                               struct device_arena_error_t *error);
+
+// Begins a scope of scratch room in a call.
+device_arena_status_t device_arena_call_scratch_begin(device_arena_scratch_t *scratch,
+                                                      device_arena_call_t call,
+                                                      struct device_arena_error_t *error);
+
+// Room for so many bytes until the scope ends, on the host: it shows what it held before. The scope is the innermost that is
+// open. DEVICE for the arena of a device.
+device_arena_status_t device_arena_call_scratch_take(device_arena_call_t call,
+                                                     device_arena_scratch_t scratch,
+                                                     uint64_t bytes,
+                                                     void **data_out,
+                                                     struct device_arena_error_t *error);
+
+// Room for so many bytes until the scope ends, for a device's kernels. Work that uses it is to be queued on the executor's
+// stream before the scope ends. INVALID_ARGUMENT for host pages.
+device_arena_status_t device_arena_call_scratch_take_on_device(device_arena_call_t call,
+                                                               device_arena_scratch_t scratch,
+                                                               uint64_t bytes,
+                                                               void **pointer_out,
+                                                               struct device_arena_error_t *error);
+
+// Ends a scope, which is the innermost that is open: its room is free again. Scopes that are open when their call ends go
+// with it.
+device_arena_status_t device_arena_call_scratch_end(device_arena_call_t call,
+                                                    device_arena_scratch_t scratch,
+                                                    struct device_arena_error_t *error);
+
+// Brings a tape to where the call computes. What is reachable there is used where it is, and the tape's memory has to live
+// until the work that reads it has passed; what is not is copied into the call's arena, where it is until the next call.
+device_arena_status_t device_arena_call_stage(device_arena_call_t call,
+                                              device_arena_tape_t tape,
+                                              struct device_arena_staged_t *staged_out,
+                                              struct device_arena_error_t *error);
+
+// Copies all bytes of a view that the call published to the host's memory, before the call's end: `bytes` is as many as the
+// view has. From a device it waits for what the call has queued so far. INVALID_ARGUMENT for the view of another call.
+//
+// # Safety
+//
+// `data` is to `bytes` bytes that nobody else uses meanwhile, or null for none.
+device_arena_status_t device_arena_call_collect(device_arena_call_t call,
+                                                device_arena_view_t view,
+                                                void *data,
+                                                uint64_t bytes,
+                                                struct device_arena_error_t *error);
 
 // The ABI version of the library that was loaded, to be held against `DEVICE_ARENA_ABI_VERSION`.
 uint32_t device_arena_abi_version(void);

@@ -63,7 +63,7 @@ pub enum device_arena_placement_t {
 }
 
 /// A placement by its number, which C may have made up.
-fn placement_of(number: i32) -> Answer<Option<Placement>> {
+pub(crate) fn placement_of(number: i32) -> Answer<Option<Placement>> {
     use device_arena_placement_t::*;
     match number {
         _ if number == DEVICE_ARENA_PLACEMENT_DEFAULT as i32 => Ok(None),

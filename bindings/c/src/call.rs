@@ -14,6 +14,7 @@ use crate::executor::{ExecutorObject, device_arena_executor_t, executor_or_none}
 use crate::library::Library;
 use crate::output::{OutputObject, device_arena_output_t};
 use crate::raw;
+use crate::scratch::Scopes;
 use crate::status::{device_arena_error_t, device_arena_status_t};
 use crate::table::{get, insert, object, remove};
 
@@ -29,7 +30,8 @@ object!(CallObject, Call);
 
 /// A call, and what is open in it.
 pub(crate) struct CallState {
-    pub(crate) call: Held,
+    call: Held,
+    pub(crate) scopes: Scopes,
 }
 
 /// Whose call it is.
@@ -45,38 +47,42 @@ unsafe impl Send for Held {}
 
 impl CallState {
     pub(crate) fn new(call: Held) -> Self {
-        Self { call }
+        Self { call, scopes: Scopes::default() }
     }
 
     pub(crate) fn call(&mut self) -> &mut Call {
-        match &mut self.call {
+        self.parts().0
+    }
+
+    pub(crate) fn parts(&mut self) -> (&mut Call, &mut Scopes) {
+        let call = match &mut self.call {
             Held::Own(call) => call,
             // SAFETY: deferred work lends its call until it has withdrawn it, and touches it in no other way meanwhile; the
             // borrow of this state is exclusive.
             Held::Lent(call) => unsafe { call.as_mut() },
-        }
-    }
-
-    fn check_own(&self, operation: &'static str) -> Answer {
-        match self.call {
-            Held::Own(_) => Ok(()),
-            Held::Lent(_) => {
-                Err(Refusal::invalid(format!("{operation}: the call is deferred work's, and ends with it")))
-            }
-        }
+        };
+        (call, &mut self.scopes)
     }
 }
 
-/// Takes the call away from its handle, which is dead from then on.
-pub(crate) fn take_own(operation: &'static str, handle: device_arena_call_t) -> Answer<Call> {
-    let object = get::<CallObject>(handle)?;
-    let state = object.state.take_if(|state| state.check_own(operation))?;
+/// Uses up the call of a handle, which is dead from then on; what `work` refuses it gives back.
+pub(crate) fn use_up_own<R>(
+    operation: &'static str,
+    handle: device_arena_call_t,
+    work: impl FnOnce(Call) -> Result<R, (Call, Refusal)>,
+) -> Answer<R> {
+    let result = get::<CallObject>(handle)?.state.use_up(|CallState { call, scopes }| match call {
+        Held::Own(call) => {
+            work(call).map_err(|(call, refusal)| (CallState { call: Held::Own(call), scopes }, refusal))
+        }
+        Held::Lent(_) => {
+            let message = format!("{operation}: the call is deferred work's, and ends with it");
+            Err((CallState { call, scopes }, Refusal::invalid(message)))
+        }
+    })?;
     // Another thread may have been faster, which changes nothing.
     let _ = remove::<CallObject>(handle);
-    match state.call {
-        Held::Own(call) => Ok(call),
-        Held::Lent(_) => Err(Refusal::invalid(format!("{operation}: the call is deferred work's"))),
-    }
+    Ok(result)
 }
 
 fn begin(
@@ -161,7 +167,7 @@ pub extern "C" fn device_arena_call_finish(
     call: device_arena_call_t,
     error: Option<&mut MaybeUninit<device_arena_error_t>>,
 ) -> device_arena_status_t {
-    cross(error, || Ok(take_own("finish", call)?.finish()?))
+    cross(error, || Ok(use_up_own("finish", call, Ok)?.finish()?))
 }
 
 /// Ends a call without a result: its views are stale at once. The handle is dead from then on.
@@ -170,5 +176,5 @@ pub extern "C" fn device_arena_call_abandon(
     call: device_arena_call_t,
     error: Option<&mut MaybeUninit<device_arena_error_t>>,
 ) -> device_arena_status_t {
-    cross(error, || take_own("abandon", call).map(drop))
+    cross(error, || use_up_own("abandon", call, Ok).map(drop))
 }

@@ -24,16 +24,20 @@ impl<T> Exclusive<T> {
         })
     }
 
-    /// Takes the value away, where `check` has nothing against it.
-    pub(crate) fn take_if(&self, check: impl FnOnce(&T) -> Answer) -> Answer<T> {
-        self.slot(|slot| {
-            check(slot.as_ref().ok_or_else(|| self.gone())?)?;
-            slot.take().ok_or_else(|| self.gone())
-        })
+    /// Takes the value away.
+    pub(crate) fn take(&self) -> Answer<T> {
+        self.use_up(Ok)
     }
 
-    pub(crate) fn take(&self) -> Answer<T> {
-        self.take_if(|_| Ok(()))
+    /// Takes the value away for `work`, which may refuse it and give it back.
+    pub(crate) fn use_up<R>(&self, work: impl FnOnce(T) -> Result<R, (T, Refusal)>) -> Answer<R> {
+        self.slot(|slot| match work(slot.take().ok_or_else(|| self.gone())?) {
+            Ok(result) => Ok(result),
+            Err((value, refusal)) => {
+                *slot = Some(value);
+                Err(refusal)
+            }
+        })
     }
 
     /// Takes the value away from whoever uses it, and waits for that: for the end of what was lent.
@@ -74,7 +78,9 @@ mod tests {
             Ok(*inner)
         });
         assert_eq!(outcome.unwrap(), 3);
-        assert_eq!(value.take().unwrap(), 3);
+        let refused = value.use_up(|inner| Err::<(), _>((inner + 1, Refusal::invalid("not this one"))));
+        assert_eq!(refused.err().unwrap().to_string(), "not this one");
+        assert_eq!(value.take().unwrap(), 4);
         assert_eq!(value.take().err().unwrap().to_string(), "the call has ended");
     }
 }

@@ -9,16 +9,27 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
+#[cfg(test)]
+mod abi;
 mod arena;
 mod border;
 mod call;
+mod copies;
+mod deferred;
 mod description;
+mod dlpack;
 mod exclusive;
 mod executor;
 mod library;
 mod output;
 mod owner;
+mod plan;
+mod planned;
+mod pointer;
 mod raw;
+mod run;
+mod scratch;
+mod stage;
 mod status;
 mod table;
 mod tape;

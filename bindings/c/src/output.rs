@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arenas::Output;
 
-use crate::border::{cross, handle_out, needed};
+use crate::border::{Answer, cross, handle_out, needed};
 use crate::exclusive::Exclusive;
 use crate::executor::ExecutorObject;
 use crate::library::Library;
@@ -133,24 +133,21 @@ fn publish(
     view: Option<&mut MaybeUninit<device_arena_view_t>>,
     output: device_arena_output_t,
     bytes: Option<u64>,
-) -> crate::border::Answer {
+) -> Answer {
     let out = handle_out("view", view)?;
     let object = get::<OutputObject>(output)?;
-    let room = object.output.take_if(|output| {
-        let bytes = bytes.map_or(Ok(0), |bytes| raw::len::<u8>("bytes", bytes))?;
-        if bytes > output.len() {
-            let (operation, len) = ("publish_prefix", output.len());
-            return Err(arenas::Error::OutOfRange { operation, start: 0, end: bytes, len }.into());
+    let view = match bytes {
+        None => object.output.take()?.publish(),
+        Some(bytes) => {
+            let bytes = raw::len::<u8>("bytes", bytes)?;
+            let publish = |room: Output<u8>| {
+                room.publish_prefix(bytes).map_err(|refused| (refused.value, refused.error.into()))
+            };
+            object.output.use_up(publish)?
         }
-        Ok(())
-    })?;
+    };
     // Another thread may have been faster, which changes nothing.
     let _ = remove::<OutputObject>(output);
-    let view = match bytes {
-        // It was checked to be no more than there is.
-        Some(bytes) => room.publish_prefix(bytes as usize)?,
-        None => room.publish(),
-    };
     out.write(insert(ViewObject::new(view, object.executor.as_ref(), &object.library))?);
     Ok(())
 }

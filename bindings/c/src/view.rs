@@ -57,7 +57,7 @@ impl ViewObject {
 }
 
 /// Who holds a view's bytes.
-enum Held {
+pub(crate) enum Held {
     Host { _export: Export<u8> },
     Device { _guard: DeviceGuard<u8> },
 }
