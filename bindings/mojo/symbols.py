@@ -97,7 +97,18 @@ class Header:
         return f'def({kinds}) thin abi("C") -> {self.mojo(result)}'
 
 
-def records(header):
+def needed(header, used):
+    """The records and callbacks that functions take, and those within them."""
+    names, todo = set(), [kind for name in used for kind, _, _ in header.functions[name][1]]
+    while todo:
+        for word in todo.pop().split():
+            if word not in names and (word in header.records or word in header.callbacks):
+                names.add(word)
+                todo += [kind for kind, _, _ in header.records.get(word, [])]
+    return names
+
+
+def records(header, names):
     lines = [
         '"""The records of the C ABI, as its header lays them out. Made by `symbols.py`."""',
         "",
@@ -108,12 +119,16 @@ def records(header):
         '"""The ABI that the records and functions here are of."""',
     ]
     for name, (result, parameters) in header.callbacks.items():
+        if name not in names:
+            continue
         lines += ["", f"comptime {camel(name)} = {header.function(result, parameters)}"]
     for name, fields in header.records.items():
+        if name not in names:
+            continue
         lines += ["", "", f"struct {camel(name)}(Copyable):"]
         zeros = ["", "    def __init__(out self):"]
         for kind, field, count in fields:
-            kind = header.mojo(kind)
+            kind = "Int" if kind.endswith("*") else header.mojo(kind)
             zero = f"{kind}()" if kind.startswith("C") else "0"
             if count is not None:
                 kind, zero = f"Array[{kind}, {count}]", f"Array[{kind}, {count}](fill={zero})"
@@ -169,7 +184,7 @@ def main():
         sys.exit(f"error: not in the header: {', '.join(sorted(unknown))}")
     used = [name for name in header.functions if name in called]
     stale = False
-    for name, text in (("_records.mojo", records(header)), ("_symbols.mojo", symbols(header, used))):
+    for name, text in (("_records.mojo", records(header, needed(header, used))), ("_symbols.mojo", symbols(header, used))):
         path = PACKAGE / name
         if path.exists() and path.read_text() == text:
             continue

@@ -2,11 +2,15 @@
 
 from .arena import Arena
 from .call import Call
+from .deferred import Deferred, DeferredWork, Work, defer
 from .description import ArenaDescription, ArenaOptions, ArenaStats, Placement, Residency
-from .executor import DeviceInfo, Executor, Vendor
+from .executor import DeviceInfo, Executor
 from .library import Library
 from .output import Output
-from .pointer import MemoryKind
+from .pointer import AllocationOrigin, MemoryKind, PointerInfo, classify, classify_range
+from .scratch import Scratch
+from .stage import StagedTape
 from .status import ArenaError, Status
 from .tape import TapeView
+from .vendor import Vendor
 from .view import DeviceGuard, ReadGuard, View

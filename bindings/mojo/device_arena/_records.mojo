@@ -6,6 +6,8 @@ comptime Out[T: AnyType] = Pointer[T, MutUnsafeAnyOrigin]
 comptime ABI_VERSION = 1
 """The ABI that the records and functions here are of."""
 
+comptime CWork = def(UInt64, Int) thin abi("C") -> Int32
+
 comptime CRelease = def(Int) thin abi("C") -> None
 
 
@@ -88,6 +90,48 @@ struct CDevice(Copyable):
         self.total_bytes = 0
         self.name = Array[UInt8, 128](fill=0)
         self.architecture = Array[UInt8, 64](fill=0)
+
+
+struct CPointerInfo(Copyable):
+    var memory: Int32
+    var vendor: Int32
+    var device: Int32
+    var origin: Int32
+    var is_host_accessible: UInt32
+    var is_device_accessible: UInt32
+    var allocation: UInt64
+    var allocation_bytes: UInt64
+    var buffer_id: UInt64
+    var has_buffer_id: UInt32
+    var reserved: UInt32
+
+    def __init__(out self):
+        self.memory = 0
+        self.vendor = 0
+        self.device = 0
+        self.origin = 0
+        self.is_host_accessible = 0
+        self.is_device_accessible = 0
+        self.allocation = 0
+        self.allocation_bytes = 0
+        self.buffer_id = 0
+        self.has_buffer_id = 0
+        self.reserved = 0
+
+
+struct CStaged(Copyable):
+    var bytes: Int
+    var byte_count: UInt64
+    var offsets: Int
+    var items: UInt64
+    var copied_bytes: UInt64
+
+    def __init__(out self):
+        self.bytes = 0
+        self.byte_count = 0
+        self.offsets = 0
+        self.items = 0
+        self.copied_bytes = 0
 
 
 struct CTapeDescription(Copyable):

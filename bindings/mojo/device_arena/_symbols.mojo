@@ -21,6 +21,12 @@ struct Symbols:
     var call_output: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
     var call_finish: def(UInt64, Out[CError]) thin abi("C") -> Int32
     var call_abandon: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var call_defer_work: def(Out[UInt64], UInt64, UInt64, CWork, Int, CRelease, Out[CError]) thin abi("C") -> Int32
+    var call_defer: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var call_wait: def(UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var deferred_is_done: def(UInt64, Out[UInt32], Out[CError]) thin abi("C") -> Int32
+    var executor_order_after: def(UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var deferred_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
     var executor_host: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
     var executor_best: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
     var executor_vram: def(Out[UInt64], UInt64, UInt32, Out[CError]) thin abi("C") -> Int32
@@ -40,6 +46,14 @@ struct Symbols:
     var output_publish: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
     var output_publish_prefix: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
     var output_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var pointer_classify: def(UInt64, Int, Out[CPointerInfo], Out[CError]) thin abi("C") -> Int32
+    var pointer_classify_range: def(UInt64, Int, UInt64, Out[CPointerInfo], Out[CError]) thin abi("C") -> Int32
+    var call_scratch_begin: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
+    var call_scratch_take: def(UInt64, UInt64, UInt64, Out[Int], Out[CError]) thin abi("C") -> Int32
+    var call_scratch_take_on_device: def(UInt64, UInt64, UInt64, Out[Int], Out[CError]) thin abi("C") -> Int32
+    var call_scratch_end: def(UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var call_stage: def(UInt64, UInt64, Out[CStaged], Out[CError]) thin abi("C") -> Int32
+    var call_collect: def(UInt64, UInt64, Int, UInt64, Out[CError]) thin abi("C") -> Int32
     var abi_version: def() thin abi("C") -> UInt32
     var tape_of_span: def(Out[UInt64], UInt64, Int, UInt64, Int, UInt64, Int32, Out[CError]) thin abi("C") -> Int32
     var tape_of_pointer: def(Out[UInt64], UInt64, Int, UInt64, Int, UInt64, Int32, Out[CError]) thin abi("C") -> Int32
@@ -68,6 +82,12 @@ struct Symbols:
         self.call_output = found[type_of(self.call_output)](handle, "device_arena_call_output")
         self.call_finish = found[type_of(self.call_finish)](handle, "device_arena_call_finish")
         self.call_abandon = found[type_of(self.call_abandon)](handle, "device_arena_call_abandon")
+        self.call_defer_work = found[type_of(self.call_defer_work)](handle, "device_arena_call_defer_work")
+        self.call_defer = found[type_of(self.call_defer)](handle, "device_arena_call_defer")
+        self.call_wait = found[type_of(self.call_wait)](handle, "device_arena_call_wait")
+        self.deferred_is_done = found[type_of(self.deferred_is_done)](handle, "device_arena_deferred_is_done")
+        self.executor_order_after = found[type_of(self.executor_order_after)](handle, "device_arena_executor_order_after")
+        self.deferred_free = found[type_of(self.deferred_free)](handle, "device_arena_deferred_free")
         self.executor_host = found[type_of(self.executor_host)](handle, "device_arena_executor_host")
         self.executor_best = found[type_of(self.executor_best)](handle, "device_arena_executor_best")
         self.executor_vram = found[type_of(self.executor_vram)](handle, "device_arena_executor_vram")
@@ -87,6 +107,14 @@ struct Symbols:
         self.output_publish = found[type_of(self.output_publish)](handle, "device_arena_output_publish")
         self.output_publish_prefix = found[type_of(self.output_publish_prefix)](handle, "device_arena_output_publish_prefix")
         self.output_free = found[type_of(self.output_free)](handle, "device_arena_output_free")
+        self.pointer_classify = found[type_of(self.pointer_classify)](handle, "device_arena_pointer_classify")
+        self.pointer_classify_range = found[type_of(self.pointer_classify_range)](handle, "device_arena_pointer_classify_range")
+        self.call_scratch_begin = found[type_of(self.call_scratch_begin)](handle, "device_arena_call_scratch_begin")
+        self.call_scratch_take = found[type_of(self.call_scratch_take)](handle, "device_arena_call_scratch_take")
+        self.call_scratch_take_on_device = found[type_of(self.call_scratch_take_on_device)](handle, "device_arena_call_scratch_take_on_device")
+        self.call_scratch_end = found[type_of(self.call_scratch_end)](handle, "device_arena_call_scratch_end")
+        self.call_stage = found[type_of(self.call_stage)](handle, "device_arena_call_stage")
+        self.call_collect = found[type_of(self.call_collect)](handle, "device_arena_call_collect")
         self.abi_version = found[type_of(self.abi_version)](handle, "device_arena_abi_version")
         self.tape_of_span = found[type_of(self.tape_of_span)](handle, "device_arena_tape_of_span")
         self.tape_of_pointer = found[type_of(self.tape_of_pointer)](handle, "device_arena_tape_of_pointer")

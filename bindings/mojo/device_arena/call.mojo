@@ -4,9 +4,15 @@ from std.memory import ArcPointer
 
 from ._failure import Failure, out
 from ._handle import Handle
-from ._memory import byte_count
+from ._memory import address, byte_count
+from ._records import CStaged
+from .deferred import Deferred
 from .output import Output
+from .scratch import Scratch
+from .stage import StagedTape
 from .status import ArenaError
+from .tape import TapeView
+from .view import View
 
 
 struct Call(Movable):
@@ -44,6 +50,61 @@ struct Call(Movable):
         failure.check(loaded.c.call_output(out(id), self._handle.id, bytes, failure.out()))
         return Output[dtype](self._arena, id, count)
 
+    def scratch(mut self) raises ArenaError -> Scratch[origin_of(self)]:
+        """Begins a scope of room that is free again when the scope ends, and that can't be published.
+
+        Returns:
+            The scope.
+
+        Raises:
+            An error where the library fails.
+        """
+        return Scratch[origin_of(self)](self._arena[].loaded, self._handle.id)
+
+    def stage(self, tape: TapeView) raises ArenaError -> StagedTape[ImmOrigin(tape.bytes_origin)]:
+        """Brings a tape to where the call computes. What is reachable there is used where it is, and has to live until work that
+        reads it has passed; what is not is copied into the call's arena, where it is until the next call.
+
+        Args:
+            tape: The tape.
+
+        Returns:
+            Where it is there.
+
+        Raises:
+            OUT_OF_MEMORY or OVER_LIMIT; DRIVER.
+        """
+        var record = CStaged()
+        var failure = Failure()
+        ref c = self._arena[].loaded[].c
+        failure.check(c.call_stage(self._handle.id, tape._handle.id, out(record), failure.out()))
+        return StagedTape[ImmOrigin(tape.bytes_origin)](record)
+
+    def collect[dtype: DType](self, view: View[dtype]) raises ArenaError -> List[Scalar[dtype]]:
+        """Copies all values of a view that this call has published to the host, before the call's end. From a device it waits for
+        what the call has queued so far.
+
+        Parameters:
+            dtype: The type of the values.
+
+        Args:
+            view: The view.
+
+        Returns:
+            A copy of one's own.
+
+        Raises:
+            INVALID_ARGUMENT for the view of another call; DRIVER.
+        """
+        var values = List[Scalar[dtype]](length=len(view), fill=0)
+        var failure = Failure()
+        var bytes = byte_count[dtype](len(view))
+        ref c = self._arena[].loaded[].c
+        failure.check(
+            c.call_collect(self._handle.id, view._handle[].id, address(Span(values)), bytes, failure.out())
+        )
+        return values^
+
     def finish(deinit self) raises ArenaError:
         """Ends the call: its published views can be read. It neither waits nor calls the driver: an error of queued work
         surfaces at the first wait for it.
@@ -54,6 +115,24 @@ struct Call(Movable):
         var id = self._handle.take()
         var failure = Failure()
         failure.check(self._arena[].loaded[].c.call_finish(id, failure.out()))
+
+    def defer(deinit self) raises ArenaError -> Deferred:
+        """Leaves the call to the work that is queued on its executor now: its arena is held until that has passed, and the call
+        is finished then.
+
+        Returns:
+            What can be asked, and waited for.
+
+        Raises:
+            INVALID_ARGUMENT where the arena was made for no executor and the call begun on none; DRIVER: the call is
+            abandoned then.
+        """
+        var id = UInt64(0)
+        var failure = Failure()
+        ref c = self._arena[].loaded[].c
+        failure.check(c.call_defer(out(id), self._handle.id, 0, failure.out()))
+        _ = self._handle.take()
+        return Deferred(Handle(self._arena[].loaded, id, c.deferred_free))
 
     def abandon(deinit self) raises ArenaError:
         """Ends the call without a result: its views are stale at once.

@@ -9,45 +9,7 @@ from .arena import Arena
 from .call import Call
 from .library import Library, Loaded
 from .status import ArenaError
-
-
-@fieldwise_init
-struct Vendor(Equatable, ImplicitlyCopyable, Writable):
-    """Whose driver."""
-
-    var number: Int32
-    """The number in the C ABI."""
-
-    comptime HOST = Self(0)
-    """The operating system and the processor's own memory."""
-    comptime CUDA = Self(1)
-    """NVIDIA's driver."""
-    comptime ROCM = Self(2)
-    """AMD's runtime, HIP."""
-
-    def __eq__(self, other: Self) -> Bool:
-        """Compares two vendors.
-
-        Args:
-            other: The one to compare with.
-
-        Returns:
-            Whether they are the same.
-        """
-        return self.number == other.number
-
-    def write_to(self, mut writer: Some[Writer]):
-        """Writes the vendor's name.
-
-        Args:
-            writer: Where to.
-        """
-        if self == Self.CUDA:
-            writer.write("cuda")
-        elif self == Self.ROCM:
-            writer.write("rocm")
-        else:
-            writer.write("host")
+from .vendor import Vendor
 
 
 struct DeviceInfo(Copyable):
@@ -200,10 +162,10 @@ struct Executor(ImplicitlyCopyable):
         """Shows the executor's stream to launches and libraries that take one. It lives as long as the executor does.
 
         Returns:
-            The address that is a `CUstream` or a `hipStream_t`.
+            The address that is a `CUstream` or a `hipStream_t`; of the host, one that nobody but the library knows.
 
         Raises:
-            INVALID_ARGUMENT for the host.
+            An error where the library fails.
         """
         var stream = Int(0)
         var failure = Failure()

@@ -170,7 +170,7 @@ struct View[dtype: DType](ImplicitlyCopyable, Sized):
 struct ReadGuard[dtype: DType](Movable, Sized):
     """What a reader on the host holds: the values stay, and no call can begin.
 
-    It ends after its last use, so take the values from `span`, or name it in a `with`.
+    It ends with a `with`, or by `end`, or else after its last use. What `span` shows keeps it.
 
     Parameters:
         dtype: The type of the values.
@@ -185,13 +185,21 @@ struct ReadGuard[dtype: DType](Movable, Sized):
         self._data = data
         self._count = count
 
-    def __enter__(var self) -> Self:
+    def __enter__(self) -> Span[Scalar[Self.dtype], ImmOrigin(origin_of(self))]:
         """Holds the values for the block of a `with`.
 
         Returns:
-            The guard.
+            The values.
         """
-        return self^
+        return self.span()
+
+    def __exit__(mut self) raises ArenaError:
+        """Ends the reading at the end of the block.
+
+        Raises:
+            An error where the library fails.
+        """
+        self._handle.end()
 
     def __len__(self) -> Int:
         """Counts the values.
@@ -224,7 +232,7 @@ struct ReadGuard[dtype: DType](Movable, Sized):
 struct DeviceGuard[dtype: DType](Movable, Sized):
     """What a reader on a device holds: the values stay, and no call can begin.
 
-    It ends after its last use: `end` it once the work that reads is queued.
+    It ends with a `with`, or by `end`, or else after its last use: it has to live until the work that reads is queued.
 
     Parameters:
         dtype: The type of the values.
@@ -239,13 +247,21 @@ struct DeviceGuard[dtype: DType](Movable, Sized):
         self._pointer = pointer
         self._count = count
 
-    def __enter__(var self) -> Self:
+    def __enter__(self) -> Pointer[Scalar[Self.dtype], ImmOrigin(origin_of(self))]:
         """Holds the values for the block of a `with`.
 
         Returns:
-            The guard.
+            Their address for the device.
         """
-        return self^
+        return self.device_pointer()
+
+    def __exit__(mut self) raises ArenaError:
+        """Ends the reading at the end of the block.
+
+        Raises:
+            An error where the library fails.
+        """
+        self._handle.end()
 
     def __len__(self) -> Int:
         """Counts the values.

@@ -90,10 +90,9 @@ def test_an_executor_says_what_it_is() raises:
     if is_vram():
         assert_true(executor.vendor() != Vendor.HOST)
         assert_true(device.total_bytes > 0)
-        assert_true(executor.stream() != 0)
     else:
         assert_equal(executor.vendor(), Vendor.HOST)
-        assert_equal(refusal(lambda () raises ArenaError {imm} -> Int: executor.stream()), Status.INVALID_ARGUMENT)
+    assert_true(executor.stream() != 0)
     executor.synchronize()
 
 

@@ -156,8 +156,8 @@ def test_a_guard_in_a_with_ends_with_its_block() raises:
     def begin() raises ArenaError {imm arena}:
         arena.begin().finish()
 
-    with view.read() as guard:
-        assert_equal(guard.span()[1], 1)
+    with view.read() as numbers:
+        assert_equal(numbers[1], 1)
         assert_equal(refusal(begin), Status.CONTENDED)
     assert_equal(refusal(begin), Status.OK)
 
