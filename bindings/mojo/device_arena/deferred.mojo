@@ -1,6 +1,6 @@
 """Deferred calls: work that is left to an executor's queue, and how to wait for it."""
 
-from std.memory import ArcPointer, OwnedPointer
+from std.memory import ArcPointer
 
 from ._failure import Failure, out
 from ._handle import Handle
@@ -66,7 +66,7 @@ struct Deferred(Movable):
         failure.check(c.executor_order_after(executor._handle[].id, self._handle.id, failure.out()))
 
 
-trait Work(Movable):
+trait Work(Deinitable, Movable):
     """Work that is deferred."""
 
     comptime Result: Movable & Deinitable
@@ -139,12 +139,14 @@ struct Room[W: Work](Movable):
     var result: Optional[Self.W.Result]
     var error: Optional[ArenaError]
     var arena: ArcPointer[Handle]
+    var own: Optional[ArcPointer[Self]]
 
     def __init__(out self, var work: Self.W, arena: ArcPointer[Handle]):
         self.work = work^
         self.result = None
         self.error = None
         self.arena = arena
+        self.own = None
 
 
 def defer[W: Work](executor: Executor, arena: Arena, var work: W) raises ArenaError -> DeferredWork[W]:
@@ -165,24 +167,24 @@ def defer[W: Work](executor: Executor, arena: Arena, var work: W) raises ArenaEr
         CONTENDED while somebody holds the arena; INVALID_ARGUMENT for the arena of another executor's device.
     """
     var room = ArcPointer(Room(work^, arena._handle))
-    # The work's own share of the room. `release` gives it up.
-    var share = alloc[ArcPointer[Room[W]]](1)
-    share.init_pointee_copy(room)
+    # The room keeps itself for the work, until `release`.
+    room[].own = room
+    var place = Int(Pointer(to=room[]))
     var id = UInt64(0)
     var failure = Failure()
     ref c = arena._handle[].loaded[].c
     var status = c.call_defer_work(
-        out(id), arena._handle[].id, executor._handle[].id, run[W], Int(share), release[W], failure.out()
+        out(id), arena._handle[].id, executor._handle[].id, run[W], place, release[W], failure.out()
     )
     if status != Status.OK.number:
-        release[W](Int(share))
+        release[W](place)
     failure.check(status)
     return DeferredWork[W](Deferred(Handle(arena._handle[].loaded, id, c.deferred_free)), room)
 
 
-def run[W: Work](call: UInt64, share: Int) abi("C") -> Int32:
+def run[W: Work](call: UInt64, place: Int) abi("C") -> Int32:
     """What the library calls: the work, with its call."""
-    ref room = Pointer[ArcPointer[Room[W]], MutUnsafeAnyOrigin](unsafe_from_address=share)[][]
+    ref room = Pointer[Room[W], MutUnsafeAnyOrigin](unsafe_from_address=place)[]
     var lent = Call(room.arena, call)
     var status = Status.OK.number
     try:
@@ -195,8 +197,8 @@ def run[W: Work](call: UInt64, share: Int) abi("C") -> Int32:
     return status
 
 
-def release[W: Work](share: Int) abi("C"):
-    """What the library calls when the work is done: gives up the work's share."""
-    var place = Pointer[ArcPointer[Room[W]], MutUnsafeAnyOrigin](unsafe_from_address=share)
-    place.destroy_pointee()
-    place.free()
+def release[W: Work](place: Int) abi("C"):
+    """What the library calls when the work is done: the room goes with the last of who waits."""
+    ref room = Pointer[Room[W], MutUnsafeAnyOrigin](unsafe_from_address=place)[]
+    var own = room.own.take()
+    _ = own^

@@ -1,10 +1,12 @@
 """Runs all tests, on the host, or on the GPU that DEVICE_ARENA_VRAM names by its number."""
 
 import arenas
+import deferred_calls
 import libraries
 import tapes
 import threads
 import views
+import within
 from backend import named_backend
 from device_arena import Library
 from std.sys import exit
@@ -31,6 +33,8 @@ def main() raises:
         report(TestSuite.discover_tests[libraries.TESTS]()),
         report(TestSuite.discover_tests[arenas.TESTS]()),
         report(TestSuite.discover_tests[views.TESTS]()),
+        report(TestSuite.discover_tests[within.TESTS]()),
+        report(TestSuite.discover_tests[deferred_calls.TESTS]()),
         report(TestSuite.discover_tests[tapes.TESTS]()),
         report(TestSuite.discover_tests[threads.TESTS]()),
     ]
