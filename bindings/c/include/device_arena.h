@@ -437,6 +437,9 @@ typedef struct device_arena_view_description_t {
 // What a reader holds while it reads: no call can begin until it is ended.
 typedef uint64_t device_arena_guard_t;
 
+// Room in an arena that grows as it is written, on the host. It may move until it is published.
+typedef uint64_t device_arena_writer_t;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -1086,6 +1089,37 @@ device_arena_status_t device_arena_view_slice(device_arena_view_t *slice,
 
 // Lets a view go. Guards of it go on.
 device_arena_status_t device_arena_view_free(device_arena_view_t view, struct device_arena_error_t *error);
+
+// Makes an output that grows, with room for so many bytes to begin with. A tape is written by two: one for the bytes, and
+// one for the offsets. DEVICE for the arena of a device.
+device_arena_status_t device_arena_call_writer(device_arena_writer_t *writer,
+                                               device_arena_call_t call,
+                                               uint64_t capacity,
+                                               struct device_arena_error_t *error);
+
+// Writes more bytes behind those that are written. After a failure none is.
+//
+// # Safety
+//
+// `data` is to `bytes` bytes, or null for none.
+device_arena_status_t device_arena_writer_append(device_arena_writer_t writer,
+                                                 const void *data,
+                                                 uint64_t bytes,
+                                                 struct device_arena_error_t *error);
+
+// How many bytes are written.
+device_arena_status_t device_arena_writer_bytes(device_arena_writer_t writer,
+                                                uint64_t *bytes_out,
+                                                struct device_arena_error_t *error);
+
+// Makes what is written a view, which can be read once the call has finished. The writer's handle is dead from then on.
+device_arena_status_t device_arena_writer_publish(device_arena_view_t *view,
+                                                  device_arena_writer_t writer,
+                                                  struct device_arena_error_t *error);
+
+// Drops a writer that is not published: nothing of it can be read.
+device_arena_status_t device_arena_writer_free(device_arena_writer_t writer,
+                                               struct device_arena_error_t *error);
 
 #ifdef __cplusplus
 }  // extern "C"

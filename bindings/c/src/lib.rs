@@ -34,3 +34,4 @@ mod status;
 mod table;
 mod tape;
 mod view;
+mod writer;

@@ -26,10 +26,11 @@ pub(crate) enum Kind {
     Plan = 11,
     Planned = 12,
     Run = 13,
+    Writer = 14,
 }
 
 impl Kind {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Library,
         Self::Executor,
         Self::Arena,
@@ -43,6 +44,7 @@ impl Kind {
         Self::Plan,
         Self::Planned,
         Self::Run,
+        Self::Writer,
     ];
 
     pub(crate) fn of(handle: u64) -> Option<Self> {
@@ -64,6 +66,7 @@ impl Kind {
             Self::Plan => "plan",
             Self::Planned => "planned arena",
             Self::Run => "run",
+            Self::Writer => "writer",
         }
     }
 }
@@ -233,7 +236,7 @@ mod tests {
     #[test]
     fn numbers_that_nobody_gave_out_are_refused() {
         let thing = insert(Thing(1)).unwrap();
-        for odd in [0, 1, u64::MAX, thing + 1000, thing ^ 1 << 40, 14 << 56] {
+        for odd in [0, 1, u64::MAX, thing + 1000, thing ^ 1 << 40, 15 << 56] {
             assert!(get::<Thing>(odd).is_err(), "{odd:#x}");
             assert!(remove::<Thing>(odd).is_err(), "{odd:#x}");
         }
