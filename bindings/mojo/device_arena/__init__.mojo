@@ -14,3 +14,4 @@ from .status import ArenaError, Status
 from .tape import TapeView
 from .vendor import Vendor
 from .view import DeviceGuard, ReadGuard, View
+from .writer import PublishedTape, TapeOutput, Writer

@@ -67,6 +67,10 @@ struct Symbols:
     var view_copy_to_host: def(UInt64, Int, UInt64, Out[CError]) thin abi("C") -> Int32
     var view_slice: def(Out[UInt64], UInt64, UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
     var view_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var call_writer: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var writer_append: def(UInt64, Int, UInt64, Out[CError]) thin abi("C") -> Int32
+    var writer_publish: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
+    var writer_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
 
     def __init__(out self, handle: OwnedDLHandle) raises ArenaError:
         """Finds all of them, or says which is missing: calling that one would end the process."""
@@ -128,6 +132,10 @@ struct Symbols:
         self.view_copy_to_host = found[type_of(self.view_copy_to_host)](handle, "device_arena_view_copy_to_host")
         self.view_slice = found[type_of(self.view_slice)](handle, "device_arena_view_slice")
         self.view_free = found[type_of(self.view_free)](handle, "device_arena_view_free")
+        self.call_writer = found[type_of(self.call_writer)](handle, "device_arena_call_writer")
+        self.writer_append = found[type_of(self.writer_append)](handle, "device_arena_writer_append")
+        self.writer_publish = found[type_of(self.writer_publish)](handle, "device_arena_writer_publish")
+        self.writer_free = found[type_of(self.writer_free)](handle, "device_arena_writer_free")
 
 
 def found[F: TrivialRegisterPassable](handle: OwnedDLHandle, name: StaticString) raises ArenaError -> F:

@@ -13,6 +13,7 @@ from .stage import StagedTape
 from .status import ArenaError
 from .tape import TapeView
 from .view import View
+from .writer import TapeOutput, Writer
 
 
 struct Call(Movable):
@@ -49,6 +50,44 @@ struct Call(Movable):
         ref loaded = self._arena[].loaded[]
         failure.check(loaded.c.call_output(out(id), self._handle.id, bytes, failure.out()))
         return Output[dtype](self._arena, id, count)
+
+    def writer[dtype: DType](self, capacity: Int = 0) raises ArenaError -> Writer[dtype]:
+        """Makes an output that grows as it is written, on the host.
+
+        Parameters:
+            dtype: The type of the values.
+
+        Args:
+            capacity: For how many values there is room to begin with.
+
+        Returns:
+            The writer.
+
+        Raises:
+            DEVICE for the arena of a device; OUT_OF_MEMORY or OVER_LIMIT.
+        """
+        var id = UInt64(0)
+        var failure = Failure()
+        var bytes = byte_count[dtype](capacity)
+        ref c = self._arena[].loaded[].c
+        failure.check(c.call_writer(out(id), self._handle.id, bytes, failure.out()))
+        return Writer[dtype](self._arena, id)
+
+    def tape_output(self, items: Int = 0, bytes: Int = 0) raises ArenaError -> TapeOutput:
+        """Makes a tape that grows item by item, on the host.
+
+        Args:
+            items: For how many items there is room to begin with.
+            bytes: For how many bytes.
+
+        Returns:
+            The tape.
+
+        Raises:
+            DEVICE for the arena of a device; OUT_OF_MEMORY or OVER_LIMIT.
+        """
+        var offsets = self.writer[DType.uint64](items + 1)
+        return TapeOutput(self.writer[DType.uint8](bytes), offsets^)
 
     def scratch(mut self) raises ArenaError -> Scratch[origin_of(self)]:
         """Begins a scope of room that is free again when the scope ends, and that can't be published.

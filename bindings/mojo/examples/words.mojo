@@ -6,7 +6,7 @@ comptime DIM = 256
 """How many numbers a row has."""
 
 
-struct Tokens[origin: ImmOrigin]:
+struct Words[origin: ImmOrigin]:
     """Goes through a text's tokens: words, and every other visible byte on its own. Any bytes are a text: what is not
     ASCII counts as letters."""
 
