@@ -164,9 +164,8 @@ static void a_call_is_left_to_what_is_queued(void) {
   ANSWERS(OK, device_arena_init(&of_library, on.library, &error));
   ANSWERS(OK, device_arena_call_begin(&call, of_library, 0, &error));
   ANSWERS(INVALID, device_arena_call_defer(&deferred, call, 0, &error));
-  if (on.is_device) {
-    ANSWERS(INVALID, device_arena_call_defer(&deferred, call, on.executor, &error));
-  }
+  ANSWERS(INVALID, device_arena_call_defer(&deferred, call, arena, &error));
+  if (on.is_device) ANSWERS(INVALID, device_arena_call_defer(&deferred, call, on.executor, &error));
   ANSWERS(OK, device_arena_call_finish(call, &error));
   ANSWERS(OK, device_arena_free(of_library, &error));
   ANSWERS(OK, device_arena_free(arena, &error));
