@@ -16,6 +16,8 @@ HERE = pathlib.Path(__file__).parent
 HEADER = HERE / "../c/include/device_arena.h"
 PACKAGE = HERE / "device_arena"
 PREFIX = "device_arena_"
+# Names that Mojo has a meaning of its own for.
+KEYWORDS = {"from", "in", "ref", "out"}
 NUMBERS = {
     "int8_t": "Int8",
     "uint8_t": "UInt8",
@@ -132,6 +134,7 @@ def records(header, names):
             zero = f"{kind}()" if kind.startswith("C") else "0"
             if count is not None:
                 kind, zero = f"Array[{kind}, {count}]", f"Array[{kind}, {count}](fill={zero})"
+            field = f"`{field}`" if field in KEYWORDS else field
             lines.append(f"    var {field}: {kind}")
             zeros.append(f"        self.{field} = {zero}")
         lines += zeros

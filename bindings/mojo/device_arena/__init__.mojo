@@ -7,7 +7,10 @@ from .description import ArenaDescription, ArenaOptions, ArenaStats, Placement, 
 from .executor import DeviceInfo, Executor
 from .library import Library
 from .output import Output
+from .plan import MemoryPlan, Slot
+from .planned import PlannedArena, PlannedView
 from .pointer import AllocationOrigin, MemoryKind, PointerInfo, classify, classify_range
+from .run import Copy, Run
 from .scratch import Scratch
 from .stage import StagedTape
 from .status import ArenaError, Status

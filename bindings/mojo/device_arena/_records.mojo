@@ -77,6 +77,21 @@ struct CStats(Copyable):
         self.reserved = Array[UInt64, 6](fill=0)
 
 
+struct CCopy(Copyable):
+    var to: UInt64
+    var to_first: UInt64
+    var `from`: UInt64
+    var from_first: UInt64
+    var count: UInt64
+
+    def __init__(out self):
+        self.to = 0
+        self.to_first = 0
+        self.`from` = 0
+        self.from_first = 0
+        self.count = 0
+
+
 struct CDevice(Copyable):
     var vendor: Int32
     var ordinal: UInt32
@@ -90,6 +105,42 @@ struct CDevice(Copyable):
         self.total_bytes = 0
         self.name = Array[UInt8, 128](fill=0)
         self.architecture = Array[UInt8, 64](fill=0)
+
+
+struct CSlot(Copyable):
+    var node: UInt64
+    var offset: UInt64
+    var size: UInt64
+    var alignment: UInt64
+    var live_start: UInt64
+    var live_end: UInt64
+    var alias_of: UInt64
+    var has_lifetime: UInt32
+    var is_alias: UInt32
+
+    def __init__(out self):
+        self.node = 0
+        self.offset = 0
+        self.size = 0
+        self.alignment = 0
+        self.live_start = 0
+        self.live_end = 0
+        self.alias_of = 0
+        self.has_lifetime = 0
+        self.is_alias = 0
+
+
+struct CPlanDescription(Copyable):
+    var nodes: UInt64
+    var total: UInt64
+    var alignment: UInt64
+    var fingerprint: Array[UInt64, 2]
+
+    def __init__(out self):
+        self.nodes = 0
+        self.total = 0
+        self.alignment = 0
+        self.fingerprint = Array[UInt64, 2](fill=0)
 
 
 struct CPointerInfo(Copyable):

@@ -21,6 +21,11 @@ struct Symbols:
     var call_output: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
     var call_finish: def(UInt64, Out[CError]) thin abi("C") -> Int32
     var call_abandon: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var run_copy_prefix: def(UInt64, UInt64, UInt64, UInt32, UInt64, Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var run_copy_range: def(UInt64, UInt64, UInt64, UInt64, UInt64, UInt32, UInt64, Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var run_copies: def(UInt64, Out[CCopy], UInt64, UInt32, Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var run_copy_into: def(UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var run_clear: def(UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
     var call_defer_work: def(Out[UInt64], UInt64, UInt64, CWork, Int, CRelease, Out[CError]) thin abi("C") -> Int32
     var call_defer: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
     var call_wait: def(UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
@@ -46,8 +51,30 @@ struct Symbols:
     var output_publish: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
     var output_publish_prefix: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
     var output_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var plan_init: def(Out[UInt64], UInt64, Out[CSlot], UInt64, UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var plan_describe: def(UInt64, Out[CPlanDescription], Out[CError]) thin abi("C") -> Int32
+    var plan_slot: def(UInt64, UInt64, Out[CSlot], Out[CError]) thin abi("C") -> Int32
+    var plan_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var planned_init: def(Out[UInt64], UInt64, UInt64, Int32, Out[CError]) thin abi("C") -> Int32
+    var planned_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
+    var planned_describe: def(UInt64, Out[CDescription], Out[CError]) thin abi("C") -> Int32
+    var planned_stats: def(UInt64, Out[CStats], Out[CError]) thin abi("C") -> Int32
+    var planned_has: def(UInt64, UInt64, Out[UInt32], Out[CError]) thin abi("C") -> Int32
+    var planned_slot: def(UInt64, UInt64, Out[CSlot], Out[CError]) thin abi("C") -> Int32
+    var planned_elem_offset: def(UInt64, UInt64, UInt32, Out[UInt32], Out[CError]) thin abi("C") -> Int32
+    var planned_elem_offset_64: def(UInt64, UInt64, UInt32, Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var planned_last: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
     var pointer_classify: def(UInt64, Int, Out[CPointerInfo], Out[CError]) thin abi("C") -> Int32
     var pointer_classify_range: def(UInt64, Int, UInt64, Out[CPointerInfo], Out[CError]) thin abi("C") -> Int32
+    var run_begin: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
+    var run_begin_timeout: def(Out[UInt64], UInt64, UInt64, Out[CError]) thin abi("C") -> Int32
+    var run_write: def(UInt64, UInt64, UInt64, UInt32, Int, UInt64, Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var run_read: def(UInt64, UInt64, UInt64, UInt32, Int, UInt64, Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var run_read_at: def(UInt64, UInt64, UInt32, Int, UInt64, Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var run_device_pointer: def(UInt64, UInt64, Out[Int], Out[CError]) thin abi("C") -> Int32
+    var run_data: def(UInt64, Out[Int], Out[UInt64], Out[CError]) thin abi("C") -> Int32
+    var run_finish: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
+    var run_abandon: def(UInt64, Out[CError]) thin abi("C") -> Int32
     var call_scratch_begin: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
     var call_scratch_take: def(UInt64, UInt64, UInt64, Out[Int], Out[CError]) thin abi("C") -> Int32
     var call_scratch_take_on_device: def(UInt64, UInt64, UInt64, Out[Int], Out[CError]) thin abi("C") -> Int32
@@ -86,6 +113,11 @@ struct Symbols:
         self.call_output = found[type_of(self.call_output)](handle, "device_arena_call_output")
         self.call_finish = found[type_of(self.call_finish)](handle, "device_arena_call_finish")
         self.call_abandon = found[type_of(self.call_abandon)](handle, "device_arena_call_abandon")
+        self.run_copy_prefix = found[type_of(self.run_copy_prefix)](handle, "device_arena_run_copy_prefix")
+        self.run_copy_range = found[type_of(self.run_copy_range)](handle, "device_arena_run_copy_range")
+        self.run_copies = found[type_of(self.run_copies)](handle, "device_arena_run_copies")
+        self.run_copy_into = found[type_of(self.run_copy_into)](handle, "device_arena_run_copy_into")
+        self.run_clear = found[type_of(self.run_clear)](handle, "device_arena_run_clear")
         self.call_defer_work = found[type_of(self.call_defer_work)](handle, "device_arena_call_defer_work")
         self.call_defer = found[type_of(self.call_defer)](handle, "device_arena_call_defer")
         self.call_wait = found[type_of(self.call_wait)](handle, "device_arena_call_wait")
@@ -111,8 +143,30 @@ struct Symbols:
         self.output_publish = found[type_of(self.output_publish)](handle, "device_arena_output_publish")
         self.output_publish_prefix = found[type_of(self.output_publish_prefix)](handle, "device_arena_output_publish_prefix")
         self.output_free = found[type_of(self.output_free)](handle, "device_arena_output_free")
+        self.plan_init = found[type_of(self.plan_init)](handle, "device_arena_plan_init")
+        self.plan_describe = found[type_of(self.plan_describe)](handle, "device_arena_plan_describe")
+        self.plan_slot = found[type_of(self.plan_slot)](handle, "device_arena_plan_slot")
+        self.plan_free = found[type_of(self.plan_free)](handle, "device_arena_plan_free")
+        self.planned_init = found[type_of(self.planned_init)](handle, "device_arena_planned_init")
+        self.planned_free = found[type_of(self.planned_free)](handle, "device_arena_planned_free")
+        self.planned_describe = found[type_of(self.planned_describe)](handle, "device_arena_planned_describe")
+        self.planned_stats = found[type_of(self.planned_stats)](handle, "device_arena_planned_stats")
+        self.planned_has = found[type_of(self.planned_has)](handle, "device_arena_planned_has")
+        self.planned_slot = found[type_of(self.planned_slot)](handle, "device_arena_planned_slot")
+        self.planned_elem_offset = found[type_of(self.planned_elem_offset)](handle, "device_arena_planned_elem_offset")
+        self.planned_elem_offset_64 = found[type_of(self.planned_elem_offset_64)](handle, "device_arena_planned_elem_offset_64")
+        self.planned_last = found[type_of(self.planned_last)](handle, "device_arena_planned_last")
         self.pointer_classify = found[type_of(self.pointer_classify)](handle, "device_arena_pointer_classify")
         self.pointer_classify_range = found[type_of(self.pointer_classify_range)](handle, "device_arena_pointer_classify_range")
+        self.run_begin = found[type_of(self.run_begin)](handle, "device_arena_run_begin")
+        self.run_begin_timeout = found[type_of(self.run_begin_timeout)](handle, "device_arena_run_begin_timeout")
+        self.run_write = found[type_of(self.run_write)](handle, "device_arena_run_write")
+        self.run_read = found[type_of(self.run_read)](handle, "device_arena_run_read")
+        self.run_read_at = found[type_of(self.run_read_at)](handle, "device_arena_run_read_at")
+        self.run_device_pointer = found[type_of(self.run_device_pointer)](handle, "device_arena_run_device_pointer")
+        self.run_data = found[type_of(self.run_data)](handle, "device_arena_run_data")
+        self.run_finish = found[type_of(self.run_finish)](handle, "device_arena_run_finish")
+        self.run_abandon = found[type_of(self.run_abandon)](handle, "device_arena_run_abandon")
         self.call_scratch_begin = found[type_of(self.call_scratch_begin)](handle, "device_arena_call_scratch_begin")
         self.call_scratch_take = found[type_of(self.call_scratch_take)](handle, "device_arena_call_scratch_take")
         self.call_scratch_take_on_device = found[type_of(self.call_scratch_take_on_device)](handle, "device_arena_call_scratch_take_on_device")

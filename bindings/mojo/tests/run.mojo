@@ -3,6 +3,7 @@
 import arenas
 import deferred_calls
 import libraries
+import planned_arenas
 import tapes
 import threads
 import views
@@ -36,6 +37,7 @@ def main() raises:
         report(TestSuite.discover_tests[within.TESTS]()),
         report(TestSuite.discover_tests[deferred_calls.TESTS]()),
         report(TestSuite.discover_tests[tapes.TESTS]()),
+        report(TestSuite.discover_tests[planned_arenas.TESTS]()),
         report(TestSuite.discover_tests[threads.TESTS]()),
     ]
     for report in reports:
