@@ -67,12 +67,14 @@ struct Arena(Movable):
         """
         self = Self(executor._handle[].loaded, executor._handle[].id, options)
 
+    @doc_hidden
     def __init__(out self, loaded: ArcPointer[Loaded], source: UInt64) raises ArenaError:
         var id = UInt64(0)
         var failure = Failure()
         failure.check(loaded[].c.init(out(id), source, failure.out()))
         self._handle = ArcPointer(Handle(loaded, id, loaded[].c.free))
 
+    @doc_hidden
     def __init__(out self, loaded: ArcPointer[Loaded], source: UInt64, options: ArenaOptions) raises ArenaError:
         var id = UInt64(0)
         var failure = Failure()

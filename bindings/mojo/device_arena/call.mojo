@@ -25,6 +25,7 @@ struct Call(Movable):
     var _arena: ArcPointer[Handle]
     var _handle: Handle
 
+    @doc_hidden
     def __init__(out self, arena: ArcPointer[Handle], id: UInt64):
         self._arena = arena
         self._handle = Handle(arena[].loaded, id, arena[].loaded[].c.call_abandon)
@@ -139,9 +140,7 @@ struct Call(Movable):
         var failure = Failure()
         var bytes = byte_count[dtype](len(view))
         ref c = self._arena[].loaded[].c
-        failure.check(
-            c.call_collect(self._handle.id, view._handle[].id, address(Span(values)), bytes, failure.out())
-        )
+        failure.check(c.call_collect(self._handle.id, view._handle[].id, address(Span(values)), bytes, failure.out()))
         return values^
 
     def finish(deinit self) raises ArenaError:
@@ -180,4 +179,3 @@ struct Call(Movable):
             An error where the library fails.
         """
         self._handle.end()
-

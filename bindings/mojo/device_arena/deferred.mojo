@@ -15,6 +15,7 @@ struct Deferred(Movable):
 
     var _handle: Handle
 
+    @doc_hidden
     def __init__(out self, var handle: Handle):
         self._handle = handle^
 
@@ -97,6 +98,7 @@ struct DeferredWork[W: Work](Movable):
     var _deferred: Deferred
     var _room: ArcPointer[Room[Self.W]]
 
+    @doc_hidden
     def __init__(out self, var deferred: Deferred, room: ArcPointer[Room[Self.W]]):
         self._deferred = deferred^
         self._room = room
@@ -132,8 +134,10 @@ struct DeferredWork[W: Work](Movable):
         return self._room[].result.take()
 
 
+@doc_hidden
 struct Room[W: Work](Movable):
-    """What deferred work and who waits for it share. Who waits looks into it when the work has passed, and not before."""
+    """What deferred work and who waits for it share. Who waits looks into it when the work has passed, and not before.
+    """
 
     var work: Self.W
     var result: Optional[Self.W.Result]
@@ -141,6 +145,7 @@ struct Room[W: Work](Movable):
     var arena: ArcPointer[Handle]
     var own: Optional[ArcPointer[Self]]
 
+    @doc_hidden
     def __init__(out self, var work: Self.W, arena: ArcPointer[Handle]):
         self.work = work^
         self.result = None
@@ -182,6 +187,7 @@ def defer[W: Work](executor: Executor, arena: Arena, var work: W) raises ArenaEr
     return DeferredWork[W](Deferred(Handle(arena._handle[].loaded, id, c.deferred_free)), room)
 
 
+@doc_hidden
 def run[W: Work](call: UInt64, place: Int) abi("C") -> Int32:
     """What the library calls: the work, with its call."""
     ref room = Pointer[Room[W], MutUnsafeAnyOrigin](unsafe_from_address=place)[]
@@ -197,6 +203,7 @@ def run[W: Work](call: UInt64, place: Int) abi("C") -> Int32:
     return status
 
 
+@doc_hidden
 def release[W: Work](place: Int) abi("C"):
     """What the library calls when the work is done: the room goes with the last of who waits."""
     ref room = Pointer[Room[W], MutUnsafeAnyOrigin](unsafe_from_address=place)[]

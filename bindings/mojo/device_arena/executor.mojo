@@ -44,6 +44,7 @@ struct Executor(ImplicitlyCopyable):
 
     var _handle: ArcPointer[Handle]
 
+    @doc_hidden
     def __init__(out self, *, _loaded: ArcPointer[Loaded], _id: UInt64):
         self._handle = ArcPointer(Handle(_loaded, _id, _loaded[].c.executor_free))
 

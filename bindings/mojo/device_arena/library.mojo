@@ -58,6 +58,7 @@ struct Library(ImplicitlyCopyable):
         return Int(count)
 
 
+@doc_hidden
 struct Loaded(Movable):
     """The opened library. Its code stays mapped until the process ends, since threads of it may be running; nothing else in
     this package has to be destroyed in a certain order for that."""
@@ -66,6 +67,7 @@ struct Loaded(Movable):
     var handle: OwnedDLHandle
     var id: UInt64
 
+    @doc_hidden
     def __init__(out self, path: String) raises ArenaError:
         try:
             self.handle = OwnedDLHandle(path, RTLD.NOW | RTLD.LOCAL | RTLD.NODELETE)
@@ -80,6 +82,7 @@ struct Loaded(Movable):
         var failure = Failure()
         failure.check(self.c.library_load(out(self.id), failure.out()))
 
+    @doc_hidden
     def __deinit__(deinit self):
         var failure = Failure()
         _ = self.c.library_free(self.id, failure.out())

@@ -22,6 +22,7 @@ struct Output[dtype: DType](Movable, Sized):
     var _handle: Handle
     var _count: Int
 
+    @doc_hidden
     def __init__(out self, arena: ArcPointer[Handle], id: UInt64, count: Int):
         self._arena = arena
         self._handle = Handle(arena[].loaded, id, arena[].loaded[].c.output_free)

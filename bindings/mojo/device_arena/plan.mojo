@@ -53,6 +53,7 @@ struct Slot(ImplicitlyCopyable):
         self.lifetime = lifetime
         self.alias_of = alias_of
 
+    @doc_hidden
     def __init__(out self, record: CSlot):
         self = Self(record.node, record.offset, record.size, alignment=record.alignment)
         if record.has_lifetime != 0:

@@ -50,6 +50,7 @@ struct PlannedArena(Movable):
         """
         self = Self(executor._handle[].loaded, executor._handle[].id, plan, placement)
 
+    @doc_hidden
     def __init__(
         out self, loaded: ArcPointer[Loaded], source: UInt64, plan: MemoryPlan, placement: Placement
     ) raises ArenaError:
@@ -223,6 +224,7 @@ struct PlannedView(ImplicitlyCopyable):
     var _arena: ArcPointer[Handle]
     var _handle: ArcPointer[Handle]
 
+    @doc_hidden
     def __init__(out self, arena: ArcPointer[Handle], id: UInt64):
         self._arena = arena
         self._handle = ArcPointer(Handle(arena[].loaded, id, arena[].loaded[].c.view_free))
@@ -252,6 +254,7 @@ struct PlannedView(ImplicitlyCopyable):
         return View[dtype](self._arena, id, Int(count))
 
 
+@doc_hidden
 def slot_of(arena: Handle, node: UInt64) raises ArenaError -> Slot:
     """A node's slot in a planned arena."""
     var record = CSlot()

@@ -104,6 +104,7 @@ struct PointerInfo(ImplicitlyCopyable):
     var buffer_id: Optional[UInt64]
     """The allocation's identity, where the driver gives one: a later one of the same address has another."""
 
+    @doc_hidden
     def __init__(out self, record: CPointerInfo):
         self.memory = MemoryKind(record.memory)
         self.vendor = Vendor(record.vendor)

@@ -37,6 +37,7 @@ struct Run(Movable):
     var _arena: ArcPointer[Handle]
     var _handle: Handle
 
+    @doc_hidden
     def __init__(out self, arena: ArcPointer[Handle], id: UInt64):
         self._arena = arena
         self._handle = Handle(arena[].loaded, id, arena[].loaded[].c.run_abandon)
@@ -261,9 +262,7 @@ struct Run(Movable):
         var data = Int(0)
         var bytes = UInt64(0)
         var failure = Failure()
-        failure.check(
-            self._arena[].loaded[].c.run_data(self._handle.id, out(data), out(bytes), failure.out())
-        )
+        failure.check(self._arena[].loaded[].c.run_data(self._handle.id, out(data), out(bytes), failure.out()))
         return Span[UInt8, origin_of(self)](
             unsafe_ptr=at[DType.uint8](data).unsafe_origin_cast[origin_of(self)](), length=Int(bytes)
         )

@@ -22,6 +22,7 @@ struct Scratch[origin: Origin[mut=True]](Movable):
     var _call: UInt64
     var _id: UInt64
 
+    @doc_hidden
     def __init__(out self, loaded: ArcPointer[Loaded], call: UInt64) raises ArenaError:
         var id = UInt64(0)
         var failure = Failure()
@@ -30,6 +31,7 @@ struct Scratch[origin: Origin[mut=True]](Movable):
         self._call = call
         self._id = id
 
+    @doc_hidden
     def __deinit__(deinit self):
         if self._id != 0:
             var failure = Failure()
@@ -60,9 +62,7 @@ struct Scratch[origin: Origin[mut=True]](Movable):
             unsafe_ptr=at[dtype](data).unsafe_origin_cast[origin_of(self)](), length=count
         )
 
-    def take_on_device[
-        dtype: DType
-    ](mut self, count: Int) raises ArenaError -> Pointer[Scalar[dtype], origin_of(self)]:
+    def take_on_device[dtype: DType](mut self, count: Int) raises ArenaError -> Pointer[Scalar[dtype], origin_of(self)]:
         """Takes room for a device's kernels. Work that uses it is to be queued on the executor's stream before the scope ends.
 
         Parameters:

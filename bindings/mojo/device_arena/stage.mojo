@@ -18,6 +18,7 @@ struct StagedTape[origin: ImmOrigin](ImplicitlyCopyable, Sized):
     var _bytes: Int
     var _offsets: Int
 
+    @doc_hidden
     def __init__(out self, record: CStaged):
         self._items = Int(record.items)
         self._byte_count = Int(record.byte_count)

@@ -135,9 +135,7 @@ struct TapeView[
     @staticmethod
     def _of_pointers[
         dtype: DType
-    ](
-        library: Library, bytes: Int, byte_count: Int, offsets: Int, offset_count: Int
-    ) raises ArenaError -> Self:
+    ](library: Library, bytes: Int, byte_count: Int, offsets: Int, offset_count: Int) raises ArenaError -> Self:
         comptime width = offset_width[dtype]()
         if byte_count < 0 or offset_count < 0:
             var message = String("a tape can't have ", byte_count, " bytes and ", offset_count, " offsets")
@@ -159,6 +157,7 @@ struct TapeView[
         )
         return Self(library=library, id=id, items=max(offset_count - 1, 0), byte_count=byte_count)
 
+    @doc_hidden
     def __init__(out self, *, library: Library, id: UInt64, items: Int, byte_count: Int):
         self._handle = Handle(library._loaded, id, library._loaded[].c.tape_free)
         self._items = items
@@ -221,7 +220,9 @@ struct TapeView[
         # A negative index is far beyond the last.
         failure.check(c.tape_item(self._handle.id, UInt64(index), out(data), out(bytes), failure.out()))
         return Span[UInt8, ImmOrigin(Self.bytes_origin)](
-            unsafe_ptr=at[DType.uint8](data).unsafe_mut_cast[False]().unsafe_origin_cast[ImmOrigin(Self.bytes_origin)](),
+            unsafe_ptr=at[DType.uint8](data)
+            .unsafe_mut_cast[False]()
+            .unsafe_origin_cast[ImmOrigin(Self.bytes_origin)](),
             length=Int(bytes),
         )
 
@@ -232,6 +233,7 @@ struct TapeView[
         return record^
 
 
+@doc_hidden
 def offset_width[dtype: DType]() -> Int32:
     """The number of a type of offsets in the C ABI."""
     comptime assert (

@@ -25,6 +25,7 @@ struct View[dtype: DType](ImplicitlyCopyable, Sized):
     var _handle: ArcPointer[Handle]
     var _count: Int
 
+    @doc_hidden
     def __init__(out self, arena: ArcPointer[Handle], id: UInt64, count: Int):
         self._arena = arena
         self._handle = ArcPointer(Handle(arena[].loaded, id, arena[].loaded[].c.view_free))
@@ -180,6 +181,7 @@ struct ReadGuard[dtype: DType](Movable, Sized):
     var _data: Int
     var _count: Int
 
+    @doc_hidden
     def __init__(out self, var handle: Handle, data: Int, count: Int):
         self._handle = handle^
         self._data = data
@@ -217,7 +219,8 @@ struct ReadGuard[dtype: DType](Movable, Sized):
         """
         comptime Origin = ImmOrigin(origin_of(self))
         return Span[Scalar[Self.dtype], Origin](
-            unsafe_ptr=at[Self.dtype](self._data).unsafe_mut_cast[False]().unsafe_origin_cast[Origin](), length=self._count
+            unsafe_ptr=at[Self.dtype](self._data).unsafe_mut_cast[False]().unsafe_origin_cast[Origin](),
+            length=self._count,
         )
 
     def end(deinit self) raises ArenaError:
@@ -242,6 +245,7 @@ struct DeviceGuard[dtype: DType](Movable, Sized):
     var _pointer: Int
     var _count: Int
 
+    @doc_hidden
     def __init__(out self, var handle: Handle, pointer: Int, count: Int):
         self._handle = handle^
         self._pointer = pointer

@@ -21,6 +21,7 @@ struct Writer[dtype: DType](Movable, Sized):
     var _handle: Handle
     var _count: Int
 
+    @doc_hidden
     def __init__(out self, arena: ArcPointer[Handle], id: UInt64):
         self._arena = arena
         self._handle = Handle(arena[].loaded, id, arena[].loaded[].c.writer_free)
@@ -84,9 +85,8 @@ struct TapeOutput(Movable, Sized):
     var _bytes: Writer[DType.uint8]
     var _offsets: Writer[DType.uint64]
 
-    def __init__(
-        out self, var bytes: Writer[DType.uint8], var offsets: Writer[DType.uint64]
-    ) raises ArenaError:
+    @doc_hidden
+    def __init__(out self, var bytes: Writer[DType.uint8], var offsets: Writer[DType.uint64]) raises ArenaError:
         self._bytes = bytes^
         self._offsets = offsets^
         self._offsets.push(0)

@@ -34,7 +34,9 @@ struct Lengths(Work):
         return lengths^.publish()
 
 
-def nearest(mut engine: Engine, library: Library, query: Texts, rows: View[DType.float32]) raises ArenaError -> List[Near]:
+def nearest(
+    mut engine: Engine, library: Library, query: Texts, rows: View[DType.float32]
+) raises ArenaError -> List[Near]:
     """The five texts that are nearest to `query` by cosine, the nearest first."""
     # Both arenas are rewound here. The rows to search stay: they are in the arena that is kept.
     var tokens = engine.tokenize(TapeView.of(library, Span(query.bytes), Span(query.offsets)))

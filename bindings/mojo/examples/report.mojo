@@ -57,7 +57,9 @@ struct Report(Movable):
             var comma = ""
             for near in self.nearest.value():
                 var place = texts.place(near.text)
-                line += String(comma, '{"score":', Float64(near.score), ',"file":', quoted(place[0]), ',"line":', place[1])
+                line += String(
+                    comma, '{"score":', Float64(near.score), ',"file":', quoted(place[0]), ',"line":', place[1]
+                )
                 line += String(',"text":', quoted(texts.excerpt(near.text)), "}")
                 comma = ","
             line += "]"
@@ -104,7 +106,9 @@ def nearest_lines(nearest: List[Near], texts: Texts) -> String:
     var lines = String("\nscore  line\n")
     for near in nearest:
         var place = texts.place(near.text)
-        lines += String(fixed(Float64(near.score), 3), "  ", place[0], ":", place[1], ": ", texts.excerpt(near.text), "\n")
+        lines += String(
+            fixed(Float64(near.score), 3), "  ", place[0], ":", place[1], ": ", texts.excerpt(near.text), "\n"
+        )
     return lines^
 
 
@@ -127,7 +131,7 @@ def quoted(text: String) -> String:
             line += "\\"
             line += String(character)
         elif code < 0x20:
-            line += String("\\u00", "0" if code < 0x10 else "1", "0123456789abcdef"[byte = Int(code % 16)])
+            line += String("\\u00", "0" if code < 0x10 else "1", "0123456789abcdef"[byte=Int(code % 16)])
         else:
             line += String(character)
     return line + '"'

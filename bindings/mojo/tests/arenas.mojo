@@ -192,7 +192,9 @@ def test_a_closed_arenas_views_are_stale() raises:
     var view = a_result(executor, arena)
     arena^.close()
     assert_equal(refusal(lambda () raises ArenaError {imm} -> List[Int32]: view.to_list()), Status.INVALID_ARGUMENT)
-    assert_equal(refusal(lambda () raises ArenaError {imm} -> View[DType.int32]: view.slice(0, 1)), Status.INVALID_ARGUMENT)
+    assert_equal(
+        refusal(lambda () raises ArenaError {imm} -> View[DType.int32]: view.slice(0, 1)), Status.INVALID_ARGUMENT
+    )
     assert_false(view.is_current())
 
 

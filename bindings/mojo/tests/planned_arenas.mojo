@@ -1,7 +1,20 @@
 """Planned arenas: slots, runs and copies between slots."""
 
 from backend import an_executor, assert_values, is_vram, refusal, values
-from device_arena import ArenaError, Copy, Executor, Library, MemoryPlan, PlannedArena, PlannedView, Residency, Run, Slot, Status, View
+from device_arena import (
+    ArenaError,
+    Copy,
+    Executor,
+    Library,
+    MemoryPlan,
+    PlannedArena,
+    PlannedView,
+    Residency,
+    Run,
+    Slot,
+    Status,
+    View,
+)
 from std.testing import assert_equal, assert_false, assert_true
 
 
@@ -73,7 +86,8 @@ def test_a_run_writes_what_fits_and_says_how_much() raises:
     assert_values(view.slot[DType.int32](1).to_list(), 16)
     assert_equal(len(view.slot[DType.int64](7)), 2)
     assert_equal(
-        refusal(lambda () raises ArenaError {imm} -> View[DType.int32]: view.slot[DType.int32](8)), Status.INVALID_ARGUMENT
+        refusal(lambda () raises ArenaError {imm} -> View[DType.int32]: view.slot[DType.int32](8)),
+        Status.INVALID_ARGUMENT,
     )
 
 
@@ -208,7 +222,8 @@ def test_a_closed_planned_arenas_views_are_stale() raises:
     var view = arena.begin().finish()
     arena^.close()
     assert_equal(
-        refusal(lambda () raises ArenaError {imm} -> View[DType.int32]: view.slot[DType.int32](1)), Status.INVALID_ARGUMENT
+        refusal(lambda () raises ArenaError {imm} -> View[DType.int32]: view.slot[DType.int32](1)),
+        Status.INVALID_ARGUMENT,
     )
 
 

@@ -222,7 +222,8 @@ def test_a_call_that_raises_leaves_the_arena_free() raises:
     var executor = an_executor(library)
     var arena = Arena(executor)
     assert_equal(
-        refusal(lambda () raises ArenaError {imm} -> View[DType.int32]: a_call_that_raises(executor, arena)), Status.DRIVER
+        refusal(lambda () raises ArenaError {imm} -> View[DType.int32]: a_call_that_raises(executor, arena)),
+        Status.DRIVER,
     )
     assert_values(a_result(executor, arena).to_list(), 4)
 
