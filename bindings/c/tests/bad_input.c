@@ -156,6 +156,19 @@ static void a_handle_of_another_kind(void) {
   refuses(view);
 }
 
+static void a_dead_handle_stays_dead_when_its_place_is_used_again(void) {
+  device_arena_t dead[8], alive[8];
+  for (size_t i = 0; i < LENGTH(dead); i++) dead[i] = new_arena();
+  for (size_t i = 0; i < LENGTH(dead); i++) ANSWERS(OK, device_arena_free(dead[i], &error));
+  for (size_t i = 0; i < LENGTH(alive); i++) alive[i] = new_arena();
+  for (size_t i = 0; i < LENGTH(dead); i++) {
+    for (size_t j = 0; j < LENGTH(alive); j++) CHECK(dead[i] != alive[j]);
+    ANSWERS(INVALID, device_arena_free(dead[i], &error));
+    SAYS("was freed");
+  }
+  for (size_t i = 0; i < LENGTH(alive); i++) ANSWERS(OK, device_arena_free(alive[i], &error));
+}
+
 static void places_that_are_null(void) {
   device_arena_t arena = new_arena();
   device_arena_view_t view = published(arena, 64, 0);
@@ -307,6 +320,7 @@ void test_bad_input(void) {
   RUN(no_handle_at_all);
   RUN(numbers_that_nobody_gave_out);
   RUN(a_handle_of_another_kind);
+  RUN(a_dead_handle_stays_dead_when_its_place_is_used_again);
   RUN(places_that_are_null);
   RUN(sizes_that_can_not_be);
   RUN(sizes_of_nothing);

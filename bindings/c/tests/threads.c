@@ -192,10 +192,56 @@ static void a_handle_that_another_thread_uses_is_contended(void) {
   ANSWERS(OK, device_arena_executor_free(host, &error));
 }
 
+static void *goes_on_with_the_works_call(void *argument) {
+  struct shared *shared = argument;
+  device_arena_status_t status;
+  sem_post(&shared->go);
+  do {
+    device_arena_scratch_t scratch = 0;
+    status = device_arena_call_scratch_begin(&scratch, shared->call, &error);
+    if (status == OK) {
+      atomic_fetch_add(&shared->done, 1);
+      status = device_arena_call_scratch_end(shared->call, scratch, &error);
+    }
+    // The work takes its call back: it is refused to others then, and dead afterwards.
+  } while (status == OK || status == CONTENDED);
+  answers(__FILE__, __LINE__, "scratch of a call that has ended", status, INVALID);
+  return NULL;
+}
+
+static pthread_t other;
+
+static int32_t leaves_its_call_to_a_thread(device_arena_call_t call, void *user_data) {
+  struct shared *shared = user_data;
+  shared->call = call;
+  CHECK(pthread_create(&other, NULL, goes_on_with_the_works_call, shared) == 0);
+  sem_wait(&shared->go);
+  const struct timespec pause = {0, 200000};
+  nanosleep(&pause, NULL);
+  return 0;
+}
+
+static void deferred_work_ends_while_a_thread_uses_its_call(void) {
+  struct shared shared;
+  memset(&shared, 0, sizeof shared);
+  CHECK(sem_init(&shared.go, 0, 0) == 0);
+  shared.arena = new_arena();
+  for (int round = 0; round < 50; round++) {
+    ANSWERS(OK, device_arena_call_defer_work(&shared.deferred, shared.arena, on.executor, leaves_its_call_to_a_thread,
+                                             &shared, NULL, &error));
+    ANSWERS(OK, device_arena_call_wait(shared.deferred, 60000000000ull, &error));
+    ANSWERS(OK, device_arena_deferred_free(shared.deferred, &error));
+    CHECK(pthread_join(other, NULL) == 0);
+  }
+  CHECK(stats_of(shared.arena).rewinds == 50);
+  ANSWERS(OK, device_arena_free(shared.arena, &error));
+}
+
 void test_threads(void) {
   RUN(two_threads_contend_for_one_arena);
   RUN(who_wants_to_wait_is_not_refused);
   RUN(two_threads_use_one_call);
   RUN(one_of_two_threads_finishes_a_call);
   RUN(a_handle_that_another_thread_uses_is_contended);
+  RUN(deferred_work_ends_while_a_thread_uses_its_call);
 }
