@@ -133,7 +133,9 @@ def records(header, names):
             kind = "Int" if kind.endswith("*") else header.mojo(kind)
             zero = f"{kind}()" if kind.startswith("C") else "0"
             if count is not None:
-                kind, zero = f"Array[{kind}, {count}]", f"Array[{kind}, {count}](fill={zero})"
+                # The record of every call is filled in by the library whole, and takes time to fill before.
+                filled = "uninitialized=True" if name == PREFIX + "error_t" else f"fill={zero}"
+                kind, zero = f"Array[{kind}, {count}]", f"Array[{kind}, {count}]({filled})"
             field = f"`{field}`" if field in KEYWORDS else field
             lines.append(f"    var {field}: {kind}")
             zeros.append(f"        self.{field} = {zero}")

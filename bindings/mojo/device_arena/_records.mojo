@@ -17,7 +17,7 @@ struct CError(Copyable):
 
     def __init__(out self):
         self.status = 0
-        self.message = Array[UInt8, 1020](fill=0)
+        self.message = Array[UInt8, 1020](uninitialized=True)
 
 
 struct COptions(Copyable):

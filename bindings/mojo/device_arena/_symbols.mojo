@@ -36,6 +36,7 @@ struct Symbols:
     var executor_best: def(Out[UInt64], UInt64, Out[CError]) thin abi("C") -> Int32
     var executor_vram: def(Out[UInt64], UInt64, UInt32, Out[CError]) thin abi("C") -> Int32
     var executor_of_vendor: def(Out[UInt64], UInt64, Int32, UInt32, Out[CError]) thin abi("C") -> Int32
+    var executor_adopt: def(Out[UInt64], UInt64, Int32, Int, Int, CRelease, Out[CError]) thin abi("C") -> Int32
     var executor_free: def(UInt64, Out[CError]) thin abi("C") -> Int32
     var executor_vendor: def(UInt64, Out[Int32], Out[CError]) thin abi("C") -> Int32
     var executor_describe: def(UInt64, Out[CDevice], Out[CError]) thin abi("C") -> Int32
@@ -128,6 +129,7 @@ struct Symbols:
         self.executor_best = found[type_of(self.executor_best)](handle, "device_arena_executor_best")
         self.executor_vram = found[type_of(self.executor_vram)](handle, "device_arena_executor_vram")
         self.executor_of_vendor = found[type_of(self.executor_of_vendor)](handle, "device_arena_executor_of_vendor")
+        self.executor_adopt = found[type_of(self.executor_adopt)](handle, "device_arena_executor_adopt")
         self.executor_free = found[type_of(self.executor_free)](handle, "device_arena_executor_free")
         self.executor_vendor = found[type_of(self.executor_vendor)](handle, "device_arena_executor_vendor")
         self.executor_describe = found[type_of(self.executor_describe)](handle, "device_arena_executor_describe")

@@ -4,6 +4,7 @@ from std.memory import ArcPointer
 
 from ._failure import Failure, out
 from ._handle import Handle
+from ._owner import Owner, keep, release_owner
 from .arena import Arena
 from .call import Call
 from .executor import Executor
@@ -143,7 +144,6 @@ struct Room[W: Work](Movable):
     var result: Optional[Self.W.Result]
     var error: Optional[ArenaError]
     var arena: ArcPointer[Handle]
-    var own: Optional[ArcPointer[Self]]
 
     @doc_hidden
     def __init__(out self, var work: Self.W, arena: ArcPointer[Handle]):
@@ -151,7 +151,6 @@ struct Room[W: Work](Movable):
         self.result = None
         self.error = None
         self.arena = arena
-        self.own = None
 
 
 def defer[W: Work](executor: Executor, arena: Arena, var work: W) raises ArenaError -> DeferredWork[W]:
@@ -172,17 +171,22 @@ def defer[W: Work](executor: Executor, arena: Arena, var work: W) raises ArenaEr
         CONTENDED while somebody holds the arena; INVALID_ARGUMENT for the arena of another executor's device.
     """
     var room = ArcPointer(Room(work^, arena._handle))
-    # The room keeps itself for the work, until `release`.
-    room[].own = room
-    var place = Int(Pointer(to=room[]))
+    # The work's own share of the room.
+    var place = keep(room)
     var id = UInt64(0)
     var failure = Failure()
     ref c = arena._handle[].loaded[].c
     var status = c.call_defer_work(
-        out(id), arena._handle[].id, executor._handle[].id, run[W], place, release[W], failure.out()
+        out(id),
+        arena._handle[].id,
+        executor._handle[].id,
+        run[W],
+        place,
+        release_owner[ArcPointer[Room[W]]],
+        failure.out(),
     )
     if status != Status.OK.number:
-        release[W](place)
+        release_owner[ArcPointer[Room[W]]](place)
     failure.check(status)
     return DeferredWork[W](Deferred(Handle(arena._handle[].loaded, id, c.deferred_free)), room)
 
@@ -190,7 +194,7 @@ def defer[W: Work](executor: Executor, arena: Arena, var work: W) raises ArenaEr
 @doc_hidden
 def run[W: Work](call: UInt64, place: Int) abi("C") -> Int32:
     """What the library calls: the work, with its call."""
-    ref room = Pointer[Room[W], MutUnsafeAnyOrigin](unsafe_from_address=place)[]
+    ref room = Pointer[Owner[ArcPointer[Room[W]]], MutUnsafeAnyOrigin](unsafe_from_address=place)[].value[]
     var lent = Call(room.arena, call)
     var status = Status.OK.number
     try:
@@ -201,11 +205,3 @@ def run[W: Work](call: UInt64, place: Int) abi("C") -> Int32:
     # It is the library that ends the call.
     _ = lent._handle.take()
     return status
-
-
-@doc_hidden
-def release[W: Work](place: Int) abi("C"):
-    """What the library calls when the work is done: the room goes with the last of who waits."""
-    ref room = Pointer[Room[W], MutUnsafeAnyOrigin](unsafe_from_address=place)[]
-    var own = room.own.take()
-    _ = own^

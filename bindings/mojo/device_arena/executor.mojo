@@ -4,11 +4,12 @@ from std.memory import ArcPointer
 
 from ._failure import Failure, out
 from ._handle import Handle
+from ._owner import keep, release_owner
 from ._records import CDevice
 from .arena import Arena
 from .call import Call
 from .library import Library, Loaded
-from .status import ArenaError
+from .status import ArenaError, Status
 from .vendor import Vendor
 
 
@@ -129,6 +130,42 @@ struct Executor(ImplicitlyCopyable):
         ref loaded = library._loaded[]
         var number = UInt32(ordinal) if ordinal >= 0 and ordinal < Int(UInt32.MAX) else UInt32.MAX
         failure.check(loaded.c.executor_of_vendor(out(id), loaded.id, vendor.number, number, failure.out()))
+        return Self(_loaded=library._loaded, _id=id)
+
+    @staticmethod
+    def adopt[
+        T: Movable & Deinitable, //
+    ](library: Library, vendor: Vendor, stream: Int, var owner: T) raises ArenaError -> Self:
+        """Makes an executor on a stream that somebody else has made.
+
+        The caller vouches for the stream: that it is a live one of that vendor, and that it and its context live as long as
+        the owner does.
+
+        Parameters:
+            T: The type of the owner.
+
+        Args:
+            library: The library.
+            vendor: Whose stream it is.
+            stream: The address that is a `CUstream` or a `hipStream_t`. 0 and the addresses of default streams are refused.
+            owner: What keeps the stream alive. It goes when the stream is not used any more.
+
+        Returns:
+            The executor.
+
+        Raises:
+            INVALID_ARGUMENT for a default stream; UNAVAILABLE without that vendor's driver.
+        """
+        var id = UInt64(0)
+        var failure = Failure()
+        ref loaded = library._loaded[]
+        var place = keep(owner^)
+        var status = loaded.c.executor_adopt(
+            out(id), loaded.id, vendor.number, stream, place, release_owner[T], failure.out()
+        )
+        if status != Status.OK.number:
+            release_owner[T](place)
+        failure.check(status)
         return Self(_loaded=library._loaded, _id=id)
 
     def vendor(self) raises ArenaError -> Vendor:

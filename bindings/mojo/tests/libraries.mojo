@@ -2,6 +2,7 @@
 
 from backend import an_executor, a_result, assert_values, is_vram, reason, refusal, vram_number
 from device_arena import Arena, ArenaError, Executor, Library, Status, Vendor
+from std.memory import ArcPointer
 from std.os import getenv, setenv, unsetenv
 from std.testing import assert_equal, assert_false, assert_true
 
@@ -94,6 +95,51 @@ def test_an_executor_says_what_it_is() raises:
         assert_equal(executor.vendor(), Vendor.HOST)
     assert_true(executor.stream() != 0)
     executor.synchronize()
+
+
+struct Witness(Movable):
+    """Counts when it goes, and keeps an executor until then."""
+
+    var gone: ArcPointer[Int]
+    var executor: Executor
+
+    def __init__(out self, gone: ArcPointer[Int], executor: Executor):
+        self.gone = gone
+        self.executor = executor
+
+    def __deinit__(deinit self):
+        self.gone[] += 1
+
+
+def use_an_adopted_stream(library: Library, gone: ArcPointer[Int]) raises:
+    var executor = an_executor(library)
+    var stream = executor.stream()
+    var adopted = Executor.adopt(library, executor.vendor(), stream, Witness(gone, executor))
+    assert_equal(adopted.stream(), stream)
+    assert_equal(gone[], 0)
+    assert_values(a_result(adopted, Arena(adopted)).to_list(), 4)
+
+
+def test_an_adopted_streams_owner_goes_when_it_is_not_used_any_more() raises:
+    if not is_vram():
+        print("skipped: an adopted stream: there is no device")
+        return
+    var library = Library()
+    var gone = ArcPointer(0)
+    use_an_adopted_stream(library, gone)
+    assert_equal(gone[], 1)
+
+
+def test_a_stream_that_is_none_is_not_adopted_and_its_owner_goes() raises:
+    var library = Library()
+    var executor = an_executor(library)
+    var gone = ArcPointer(0)
+
+    def adopt_none() raises ArenaError {imm}:
+        _ = Executor.adopt(library, executor.vendor(), 0, Witness(gone, executor))
+
+    assert_equal(refusal(adopt_none), Status.INVALID_ARGUMENT)
+    assert_equal(gone[], 1)
 
 
 def executor_of_a_copy(library: Library) raises -> Executor:
