@@ -70,14 +70,30 @@ pub(crate) fn cross(
     let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| Err(of_panic(payload)));
     let status = outcome.as_ref().err().map_or(DEVICE_ARENA_STATUS_OK, Refusal::status);
     if let Some(error) = error {
-        let mut record = device_arena_error_t { status, message: [0; DEVICE_ARENA_MESSAGE_BYTES] };
-        if let Err(refusal) = outcome {
-            // A message that does not fit is cut, which is no failure.
-            let _ = write!(Message { text: &mut record.message, used: 0 }, "{refusal}");
-        }
-        error.write(record);
+        report(error, status, outcome.err());
     }
     status
+}
+
+/// Fills in a record. A steady call writes no more of it than the status and an empty message.
+fn report(
+    error: &mut MaybeUninit<device_arena_error_t>,
+    status: device_arena_status_t,
+    refusal: Option<Refusal>,
+) {
+    let Some(refusal) = refusal else {
+        let record = error.as_mut_ptr();
+        // SAFETY: the record is the caller's, borrowed exclusively: both places are within it.
+        unsafe {
+            (&raw mut (*record).status).write(status);
+            (&raw mut (*record).message).cast::<c_char>().write(0);
+        }
+        return;
+    };
+    let mut record = device_arena_error_t { status, message: [0; DEVICE_ARENA_MESSAGE_BYTES] };
+    // A message that does not fit is cut, which is no failure.
+    let _ = write!(Message { text: &mut record.message, used: 0 }, "{refusal}");
+    error.write(record);
 }
 
 fn of_panic(payload: Box<dyn Any + Send>) -> Refusal {
@@ -139,7 +155,7 @@ mod tests {
     use super::*;
 
     fn record_of(body: impl FnOnce() -> Answer) -> (device_arena_status_t, String) {
-        let mut record = MaybeUninit::uninit();
+        let mut record = MaybeUninit::zeroed();
         let status = cross(Some(&mut record), body);
         // SAFETY: `cross` fills it in.
         let record = unsafe { record.assume_init() };

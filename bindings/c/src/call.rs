@@ -9,7 +9,7 @@ use arenas::Call;
 
 use crate::arena::{ArenaObject, device_arena_t};
 use crate::border::{Answer, Refusal, cross, handle_out};
-use crate::exclusive::Exclusive;
+use crate::exclusive::{Back, Exclusive};
 use crate::executor::{ExecutorObject, device_arena_executor_t, executor_or_none};
 use crate::library::Library;
 use crate::output::{OutputObject, device_arena_output_t};
@@ -69,15 +69,16 @@ impl CallState {
 pub(crate) fn use_up_own<R>(
     operation: &'static str,
     handle: device_arena_call_t,
-    work: impl FnOnce(Call) -> Result<R, (Call, Refusal)>,
+    work: impl FnOnce(Call) -> Result<R, Back<Call>>,
 ) -> Answer<R> {
     let result = get::<CallObject>(handle)?.state.use_up(|CallState { call, scopes }| match call {
         Held::Own(call) => {
-            work(call).map_err(|(call, refusal)| (CallState { call: Held::Own(call), scopes }, refusal))
+            let whole = |call| CallState { call: Held::Own(call), scopes };
+            work(call).map_err(|back| Box::new((whole(back.0), back.1)))
         }
         Held::Lent(_) => {
             let message = format!("{operation}: the call is deferred work's, and ends with it");
-            Err((CallState { call, scopes }, Refusal::invalid(message)))
+            Err(Box::new((CallState { call, scopes }, Refusal::invalid(message))))
         }
     })?;
     // Another thread may have been faster, which changes nothing.

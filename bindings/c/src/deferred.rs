@@ -192,7 +192,10 @@ pub extern "C" fn device_arena_call_defer(
         let out = handle_out("deferred", deferred)?;
         let executor = chosen(executor, get::<CallObject>(call)?.executor.as_ref())?;
         let deferred = use_up_own("defer", call, |call| {
-            executor.executor.defer_call(call).map_err(|refused| (refused.value, refused.error.into()))
+            executor
+                .executor
+                .defer_call(call)
+                .map_err(|refused| Box::new((refused.value, refused.error.into())))
         })?;
         out.write(insert(DeferredObject::new(deferred, executor))?);
         Ok(())

@@ -11,6 +11,9 @@ pub(crate) struct Exclusive<T> {
     value: Mutex<Option<T>>,
 }
 
+/// A value that was refused, and why.
+pub(crate) type Back<T> = Box<(T, Refusal)>;
+
 impl<T> Exclusive<T> {
     pub(crate) fn new(what: &'static str, value: T) -> Self {
         Self { what, value: Mutex::new(Some(value)) }
@@ -30,10 +33,11 @@ impl<T> Exclusive<T> {
     }
 
     /// Takes the value away for `work`, which may refuse it and give it back.
-    pub(crate) fn use_up<R>(&self, work: impl FnOnce(T) -> Result<R, (T, Refusal)>) -> Answer<R> {
+    pub(crate) fn use_up<R>(&self, work: impl FnOnce(T) -> Result<R, Back<T>>) -> Answer<R> {
         self.slot(|slot| match work(slot.take().ok_or_else(|| self.gone())?) {
             Ok(result) => Ok(result),
-            Err((value, refusal)) => {
+            Err(back) => {
+                let (value, refusal) = *back;
                 *slot = Some(value);
                 Err(refusal)
             }
@@ -78,7 +82,8 @@ mod tests {
             Ok(*inner)
         });
         assert_eq!(outcome.unwrap(), 3);
-        let refused = value.use_up(|inner| Err::<(), _>((inner + 1, Refusal::invalid("not this one"))));
+        let refused =
+            value.use_up(|inner| Err::<(), _>(Box::new((inner + 1, Refusal::invalid("not this one")))));
         assert_eq!(refused.err().unwrap().to_string(), "not this one");
         assert_eq!(value.take().unwrap(), 4);
         assert_eq!(value.take().err().unwrap().to_string(), "the call has ended");

@@ -49,27 +49,24 @@ pub(crate) fn library_of(handle: device_arena_library_t) -> Answer<Arc<Library>>
     Ok(Arc::clone(&get::<LibraryHandle>(handle)?.0))
 }
 
-/// Every driver that is there and has devices. A broken one is in nobody's way: who asks for its devices is told.
-fn drivers() -> Vec<AnyBackend> {
-    let mut found = Vec::new();
-    #[cfg(feature = "cuda")]
-    found.extend(arenas::backend::Cuda::if_present().ok().flatten().map(AnyBackend::Cuda));
-    #[cfg(feature = "rocm")]
-    found.extend(arenas::backend::Rocm::if_present().ok().flatten().map(AnyBackend::Rocm));
-    found.shrink_to_fit();
-    found
+/// A function that looks for one vendor's driver.
+type Find = fn() -> arenas::Result<Option<AnyBackend>>;
+
+/// Every driver that is there and has devices, and what those say that are there and fail.
+fn drivers() -> impl Iterator<Item = arenas::Result<AnyBackend>> {
+    let all: &[Find] = &[
+        #[cfg(feature = "cuda")]
+        || Ok(arenas::backend::Cuda::if_present()?.map(AnyBackend::Cuda)),
+        #[cfg(feature = "rocm")]
+        || Ok(arenas::backend::Rocm::if_present()?.map(AnyBackend::Rocm)),
+    ];
+    all.iter().filter_map(|find| find().transpose())
 }
 
-/// How many devices there are, or what a driver says that is there and fails.
 fn count() -> Answer<u32> {
-    let mut backends: Vec<AnyBackend> = Vec::new();
-    #[cfg(feature = "cuda")]
-    backends.extend(arenas::backend::Cuda::if_present()?.map(AnyBackend::Cuda));
-    #[cfg(feature = "rocm")]
-    backends.extend(arenas::backend::Rocm::if_present()?.map(AnyBackend::Rocm));
     let mut devices = 0;
-    for backend in backends {
-        devices += backend.devices()?.len();
+    for backend in drivers() {
+        devices += backend?.devices()?.len();
     }
     Ok(u32::try_from(devices).unwrap_or(u32::MAX))
 }
@@ -83,7 +80,8 @@ pub extern "C" fn device_arena_library_load(
 ) -> device_arena_status_t {
     cross(error, || {
         let library = handle_out("library", library)?;
-        library.write(insert(LibraryHandle(Arc::new(Library { _drivers: drivers() })))?);
+        let found = drivers().filter_map(arenas::Result::ok).collect();
+        library.write(insert(LibraryHandle(Arc::new(Library { _drivers: found })))?);
         Ok(())
     })
 }

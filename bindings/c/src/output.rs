@@ -141,7 +141,7 @@ fn publish(
         Some(bytes) => {
             let bytes = raw::len::<u8>("bytes", bytes)?;
             let publish = |room: Output<u8>| {
-                room.publish_prefix(bytes).map_err(|refused| (refused.value, refused.error.into()))
+                room.publish_prefix(bytes).map_err(|refused| Box::new((refused.value, refused.error.into())))
             };
             object.output.use_up(publish)?
         }

@@ -197,7 +197,7 @@ pub unsafe extern "C" fn device_arena_run_read_at(
         let places = unsafe { raw::bytes_mut("data", data, count.saturating_mul(elements.0)) }?;
         get::<RunObject>(run)?.run.with(|run| {
             let (total, start) = (run.plan().total(), first.saturating_mul(elements.0));
-            let left = total.checked_sub(start).unwrap_or(0) / elements.0;
+            let left = total.saturating_sub(start) / elements.0;
             let bytes = (left.min(count) * elements.0) as usize;
             // A start beyond the arena is refused there.
             run.read_at(start, places.get_mut(..bytes).unwrap_or_default())?;

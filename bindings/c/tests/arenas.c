@@ -284,7 +284,12 @@ static void options_are_kept(void) {
   ANSWERS(OK, device_arena_call_output(&output, call, 4, &error));
   ANSWERS(OK, device_arena_output_data(output, &room, NULL, &error));
   memcpy(room, "host", 4);
+  // With its address on the device, the host waits for what is queued.
+  if (on.is_device) ANSWERS(OK, device_arena_output_device_pointer(output, &room, &error));
   ANSWERS(OK, device_arena_output_publish(&view, output, &error));
+  memset(bytes, 0, 4);
+  ANSWERS(OK, device_arena_call_collect(call, view, bytes, 4, &error));
+  CHECK(memcmp(bytes, "host", 4) == 0);
   ANSWERS(OK, device_arena_call_finish(call, &error));
   ANSWERS(OK, device_arena_view_copy_to_host(view, bytes, 4, &error));
   CHECK(memcmp(bytes, "host", 4) == 0);
