@@ -74,6 +74,11 @@ static void refuses(uint64_t handle) {
   ANSWERS(INVALID, device_arena_output_publish(&out, h, &error));
   ANSWERS(INVALID, device_arena_output_publish_prefix(&out, h, 0, &error));
   ANSWERS(INVALID, device_arena_output_free(h, &error));
+  ANSWERS(INVALID, device_arena_call_writer(&out, h, 1, &error));
+  ANSWERS(INVALID, device_arena_writer_append(h, &byte, 1, &error));
+  ANSWERS(INVALID, device_arena_writer_bytes(h, &out, &error));
+  ANSWERS(INVALID, device_arena_writer_publish(&out, h, &error));
+  ANSWERS(INVALID, device_arena_writer_free(h, &error));
   ANSWERS(INVALID, device_arena_view_describe(h, &view, &error));
   ANSWERS(INVALID, device_arena_view_read_begin(&out, h, &data, NULL, &error));
   ANSWERS(INVALID, device_arena_view_device_pointer(&out, h, 0, &data, &error));
@@ -209,6 +214,16 @@ static void places_that_are_null(void) {
   ANSWERS(INVALID, device_arena_output_device_pointer(output, NULL, NULL));
   ANSWERS(INVALID, device_arena_output_write(output, NULL, 8, NULL));
   ANSWERS(INVALID, device_arena_output_publish(NULL, output, NULL));
+  ANSWERS(INVALID, device_arena_call_writer(NULL, call, 8, NULL));
+  if (!on.is_device) {
+    device_arena_writer_t writer = 0;
+    ANSWERS(OK, device_arena_call_writer(&writer, call, 8, NULL));
+    ANSWERS(INVALID, device_arena_writer_append(writer, NULL, 8, NULL));
+    ANSWERS(OK, device_arena_writer_append(writer, NULL, 0, NULL));
+    ANSWERS(INVALID, device_arena_writer_bytes(writer, NULL, NULL));
+    ANSWERS(INVALID, device_arena_writer_publish(NULL, writer, NULL));
+    ANSWERS(OK, device_arena_writer_free(writer, NULL));
+  }
   ANSWERS(INVALID, device_arena_call_scratch_begin(NULL, call, NULL));
   ANSWERS(INVALID, device_arena_call_stage(call, 0, NULL, NULL));
   ANSWERS(INVALID, device_arena_call_defer(NULL, call, 0, NULL));
@@ -232,6 +247,10 @@ static void sizes_that_can_not_be(void) {
   ANSWERS(INVALID, device_arena_call_output(&output, call, UINT64_MAX, &error));
   CHECK(device_arena_call_output(&output, call, INT64_MAX, &error) != OK);
   CHECK(output == 0 && stats_of(arena).bytes_used == 0);
+  device_arena_writer_t writer = 7;
+  CHECK(device_arena_call_writer(&writer, call, UINT64_MAX, &error) != OK);
+  CHECK(device_arena_call_writer(&writer, call, INT64_MAX, &error) != OK);
+  CHECK(writer == 0 && stats_of(arena).bytes_used == 0);
   ANSWERS(OK, device_arena_call_output(&output, call, 16, &error));
   ANSWERS(INVALID, device_arena_output_write(output, "", UINT64_MAX, &error));
   ANSWERS(INVALID, device_arena_output_write(output, "short", 5, &error));

@@ -55,6 +55,54 @@ static void outputs_are_apart_and_aligned(void) {
   ANSWERS(OK, device_arena_free(arena, &error));
 }
 
+static void a_writer_grows_and_is_published_once(void) {
+  enum { COUNT = 10000 };
+  device_arena_t arena = 0;
+  device_arena_call_t call = 0;
+  device_arena_writer_t numbers = 0, dropped = 0;
+  device_arena_view_t view = 0, none = 0;
+  device_arena_guard_t guard = 0;
+  const void *data = NULL;
+  uint64_t bytes = 0;
+  ANSWERS(OK, device_arena_init(&arena, on.library, &error));
+  for (int round = 0; round < 4; round++) {
+    ANSWERS(OK, device_arena_call_begin(&call, arena, 0, &error));
+    ANSWERS(OK, device_arena_call_writer(&numbers, call, 0, &error));
+    ANSWERS(OK, device_arena_call_writer(&dropped, call, 100, &error));
+    for (uint32_t i = 0; i < COUNT; i++) ANSWERS(OK, device_arena_writer_append(numbers, &i, sizeof i, &error));
+    ANSWERS(OK, device_arena_writer_bytes(numbers, &bytes, &error));
+    CHECK(bytes == COUNT * sizeof(uint32_t));
+    if (view != 0) ANSWERS(OK, device_arena_view_free(view, &error));
+    ANSWERS(OK, device_arena_writer_publish(&view, numbers, &error));
+    ANSWERS(INVALID, device_arena_writer_publish(&none, numbers, &error));
+    ANSWERS(INVALID, device_arena_writer_append(numbers, "x", 1, &error));
+    ANSWERS(OK, device_arena_writer_free(dropped, &error));
+    ANSWERS(INVALID, device_arena_writer_free(dropped, &error));
+    ANSWERS(OK, device_arena_call_finish(call, &error));
+    ANSWERS(OK, device_arena_view_read_begin(&guard, view, &data, &bytes, &error));
+    const uint32_t *written = data;
+    bool right = bytes == COUNT * sizeof(uint32_t);
+    for (uint32_t i = 0; right && i < COUNT; i++) right = written[i] == i;
+    CHECK(right);
+    ANSWERS(OK, device_arena_view_read_end(guard, &error));
+  }
+  // The last rounds were steady.
+  CHECK(stats_of(arena).allocations <= 3);
+  ANSWERS(OK, device_arena_view_free(view, &error));
+  ANSWERS(OK, device_arena_free(arena, &error));
+}
+
+static void a_device_has_no_writer(void) {
+  device_arena_t arena = new_arena();
+  device_arena_call_t call = 0;
+  device_arena_writer_t writer = 7;
+  ANSWERS(OK, device_arena_call_begin(&call, arena, 0, &error));
+  ANSWERS(DEVICE, device_arena_call_writer(&writer, call, 8, &error));
+  CHECK(writer == 0);
+  ANSWERS(OK, device_arena_call_finish(call, &error));
+  ANSWERS(OK, device_arena_free(arena, &error));
+}
+
 static device_arena_status_t take(device_arena_call_t call, device_arena_scratch_t scratch, uint64_t bytes, void **room) {
   *room = NULL;
   return on.is_device ? device_arena_call_scratch_take_on_device(call, scratch, bytes, room, &error)
@@ -168,6 +216,8 @@ static void a_stream_is_adopted_and_given_back(void) {
 void test_calls(void) {
   RUN(a_call_that_is_abandoned_leaves_nothing);
   RUN(outputs_are_apart_and_aligned);
+  RUN(a_writer_grows_and_is_published_once);
+  RUN_ON_DEVICE(a_device_has_no_writer);
   RUN(scratch_scopes_nest);
   RUN(a_running_call_collects_its_results);
   RUN(a_stream_is_adopted_and_given_back);
