@@ -19,17 +19,30 @@ def test_a_library_without_our_functions_is_refused_before_any_is_called() raise
     assert_true("lacks the function device_arena_" in reason(attempt))
 
 
-def test_a_library_of_another_abi_is_refused() raises:
-    var other = getenv("DEVICE_ARENA_TEST_OTHER_ABI")
-    if not other:
-        print("skipped: a_library_of_another_abi: DEVICE_ARENA_TEST_OTHER_ABI names none")
+def test_a_library_that_lacks_one_function_is_refused_with_its_name() raises:
+    var stubs = getenv("DEVICE_ARENA_TEST_STUBS")
+    if not stubs:
+        print("skipped: a library that lacks one function: DEVICE_ARENA_TEST_STUBS is not set")
         return
 
-    def attempt() raises ArenaError {imm other}:
-        _ = Library(other)
+    def attempt() raises ArenaError {imm stubs}:
+        _ = Library(stubs + "/lacks_writer_free.so")
 
     assert_equal(refusal(attempt), Status.UNAVAILABLE)
-    assert_true("is of ABI 4096" in reason(attempt))
+    assert_equal(reason(attempt), "the library lacks the function device_arena_writer_free")
+
+
+def test_a_library_of_another_abi_is_refused() raises:
+    var stubs = getenv("DEVICE_ARENA_TEST_STUBS")
+    if not stubs:
+        print("skipped: a library of another ABI: DEVICE_ARENA_TEST_STUBS is not set")
+        return
+
+    def attempt() raises ArenaError {imm stubs}:
+        _ = Library(stubs + "/other_abi.so")
+
+    assert_equal(refusal(attempt), Status.UNAVAILABLE)
+    assert_equal(reason(attempt), "the library is of ABI 4096, and this package of ABI 1")
 
 
 def test_a_path_is_taken_before_the_variable() raises:

@@ -83,6 +83,13 @@ def test_a_pointer_to_the_hosts_memory_is_a_tape() raises:
     var by_two_pointers = TapeView.of(library, bytes.unsafe_ptr(), 3, offsets.unsafe_ptr(), 3)
     assert_equal(text_of(by_two_pointers, 0), "A")
 
+    # Pointers of other libraries have no origin that says whose they are.
+    var anyones = TapeView.of(library, bytes.unsafe_ptr().as_unsafe_any_origin(), 3, Span(offsets))
+    assert_equal(text_of(anyones, 1), "BC")
+    var nobodys = bytes.unsafe_ptr().unsafe_origin_cast[MutUntrackedOrigin]()
+    assert_equal(text_of(TapeView.of(library, nobodys, 3, Span(offsets)), 1), "BC")
+    assert_equal(len(bytes), 3)
+
     def negative() raises ArenaError {imm}:
         _ = TapeView.of(library, bytes.unsafe_ptr(), -1, Span(offsets))
 

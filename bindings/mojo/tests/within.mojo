@@ -84,6 +84,67 @@ def test_scratch_that_is_forgotten_ends_with_its_call() raises:
     assert_equal(arena.stats().allocations, 1)
 
 
+def test_writers_grow_and_are_steady_then() raises:
+    var library = Library()
+    var arena = Arena(library)
+    for _ in range(4):
+        var call = arena.begin()
+        var numbers = call.writer[DType.int32]()
+        var others = call.writer[DType.float64](10)
+        for number in range(20_000):
+            numbers.push(Int32(number))
+            if number % 1000 == 0:
+                others.push(Float64(number))
+        var more = values(10, 20_000)
+        numbers.extend(Span(more))
+        assert_equal(len(numbers), 20_010)
+        var view = numbers^.publish()
+        var other = others^.publish()
+        call^.finish()
+        assert_values(view.to_list(), 20_010)
+        assert_equal(other.to_list()[19], 19_000)
+    assert_true(arena.stats().allocations <= 3)
+
+
+def test_a_tape_output_is_the_next_calls_input() raises:
+    var library = Library()
+    var arena = Arena(library)
+    var call = arena.begin()
+    var words = call.tape_output()
+    for word in ["of", "a", "", "length"]:
+        words.push(word.as_bytes())
+    assert_equal(len(words), 4)
+    var published = words^.publish()
+    call^.finish()
+    assert_equal(len(published), 4)
+    var bytes = published.bytes.read()
+    var offsets = published.offsets.read()
+    var tape = TapeView.of(library, bytes.span(), offsets.span())
+    assert_equal(String(unsafe_from_utf8=tape.item(3)), "length")
+    assert_equal(len(tape.item(2)), 0)
+
+
+def test_what_grows_is_the_hosts() raises:
+    var library = Library()
+    var executor = an_executor(library)
+    var arena = Arena(executor)
+    var call = executor.begin(arena)
+
+    def writer() raises ArenaError {imm call}:
+        _ = call.writer[DType.int32](4)
+
+    def tape() raises ArenaError {imm call}:
+        _ = call.tape_output()
+
+    def negative() raises ArenaError {imm call}:
+        _ = call.writer[DType.int32](-1)
+
+    assert_equal(refusal(writer), Status.DEVICE if is_vram() else Status.OK)
+    assert_equal(refusal(tape), Status.DEVICE if is_vram() else Status.OK)
+    assert_equal(refusal(negative), Status.INVALID_ARGUMENT)
+    call^.finish()
+
+
 def test_a_tape_is_staged_where_the_call_computes() raises:
     var library = Library()
     var executor = an_executor(library)
