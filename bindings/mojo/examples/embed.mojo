@@ -6,7 +6,8 @@ Read `verbs.mojo` next: its two functions are what an engine looks like on this 
 what the Rust example of the same name prints.
 """
 
-from device_arena import Arena, ArenaError, Call, Executor, Library, TapeView, View, Work, defer
+from device_arena import Arena, ArenaError, Call, Executor, Library, TapeView, Vendor, View, Work, defer
+from kernels import Kernels
 from options import HELP, Options
 from report import Near, Report
 from std.sys import exit, stderr
@@ -71,7 +72,10 @@ def report(options: Options, texts: Texts) raises -> String:
     var host = Executor.for_host(library)
     # On a GPU if a driver offers one.
     var executor = host if options.host else Executor.best(library)
-    var engine = Engine(host, executor)
+    var kernels: Optional[Kernels] = None
+    if options.kernels and executor.vendor() == Vendor.CUDA:
+        kernels = Kernels(executor, options.kernels.value())
+    var engine = Engine(library, executor, kernels^)
     var tape = TapeView.of(library, Span(texts.bytes), Span(texts.offsets))
     var outcome = Outcome(engine, tape, options.calls)
 

@@ -9,6 +9,7 @@ Usage: embed [OPTIONS] FILE...
   FILE...        the files, of any content
   --query TEXT   print the five lines that are nearest to TEXT
   --host         compute on the host, even where there is a GPU
+  --kernels PTX  let an NVIDIA GPU make the rows, by the kernel in this file; else the host makes them for it
   --calls N      how many times to tokenize and embed all lines [default: 50]
   --json         print one line of JSON, and nothing else
   -h, --help     print this
@@ -20,6 +21,7 @@ struct Options:
 
     var files: List[String]
     var query: Optional[String]
+    var kernels: Optional[String]
     var calls: Int
     var host: Bool
     var json: Bool
@@ -29,6 +31,7 @@ struct Options:
         """Reads the program's arguments."""
         self.files = List[String]()
         self.query = None
+        self.kernels = None
         self.calls = 50
         self.host = False
         self.json = False
@@ -44,13 +47,15 @@ struct Options:
                 self.json = True
             elif argument == "--help" or argument == "-h":
                 self.help = True
-            elif argument == "--query" or argument == "--calls":
+            elif argument == "--query" or argument == "--calls" or argument == "--kernels":
                 if at == len(arguments):
                     raise Error(argument, " takes a value; see --help")
                 var value = String(arguments[at])
                 at += 1
                 if argument == "--query":
                     self.query = value
+                elif argument == "--kernels":
+                    self.kernels = value
                 else:
                     self.calls = calls(value)
             elif argument.startswith("-"):

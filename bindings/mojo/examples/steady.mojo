@@ -1,6 +1,7 @@
 """The steady loop, and what an arena refuses."""
 
-from device_arena import Arena, ArenaError, ArenaStats, Executor, Residency, Status, TapeView, View
+from device_arena import Arena, ArenaError, Executor, Library, Residency, Status, TapeView, View
+from kernels import Kernels, embed_by
 from std.time import perf_counter_ns
 from verbs import Tokens, embed, tokenize
 
@@ -12,8 +13,11 @@ by one block; and the two arenas that rows land in take turns."""
 struct Engine:
     """Where the verbs compute, and their arenas."""
 
+    var library: Library
     var host: Executor
     var executor: Executor
+    var kernels: Optional[Kernels]
+    """What makes rows on a GPU; none: the host makes them."""
     var tokens: Arena
     """Where tokens land: on the host, which makes them."""
     var rows: Arena
@@ -21,8 +25,11 @@ struct Engine:
     var kept: Arena
     """Where the rows of the best call so far are. The two change places whenever a call was better."""
 
-    def __init__(out self, host: Executor, executor: Executor) raises ArenaError:
+    def __init__(out self, library: Library, executor: Executor, var kernels: Optional[Kernels]) raises ArenaError:
         """Nothing is allocated yet."""
+        var host = Executor.for_host(library)
+        self.library = library
+        self.kernels = kernels^
         self.host = host
         self.executor = executor
         self.tokens = Arena(host)
@@ -33,6 +40,8 @@ struct Engine:
         return tokenize(self.host, texts, self.tokens)
 
     def embed(self, tokens: Tokens) raises ArenaError -> View[DType.float32]:
+        if self.kernels:
+            return embed_by(self.kernels.value(), self.library, tokens, self.rows)
         return embed(self.executor, tokens, self.rows)
 
     def keep_rows(mut self):

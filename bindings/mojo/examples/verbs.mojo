@@ -45,8 +45,7 @@ def embed(executor: Executor, tokens: Tokens, arena: Arena) raises ArenaError ->
     if arena.describe().residency == Residency.RAM:
         write_rows(bytes.span(), offsets.span(), first.span(), rows.span())
     else:
-        # The host makes the rows, and the device keeps them. An engine with kernels of its own would launch one here, on
-        # `executor.stream()` with `rows.device_pointer()`.
+        # The host makes the rows, and the device keeps them. `kernels.mojo` has the verb of an engine with a kernel of its own.
         var made = List[Float32](length=len(rows), fill=0)
         write_rows(bytes.span(), offsets.span(), first.span(), Span(made))
         rows.write(Span(made))
