@@ -68,7 +68,7 @@ impl<'s> Scratch<'s> {
     ///
     /// # Errors
     ///
-    /// As [`Call::output`], and [`Error::Device`](crate::Error::Device) where the host can't write.
+    /// As [`Call::output`], and [`Error::Device`] where the host can't write.
     // Each call hands out other room, so the borrow need not last as long as the room does.
     pub fn take<T: Pod>(&mut self, len: usize) -> Result<&'s mut [T]> {
         self.call.host_access("scratch", Access::Room)?;
@@ -85,7 +85,7 @@ impl<'s> Scratch<'s> {
     ///
     /// # Errors
     ///
-    /// As [`Call::output`], and [`Error::HostMemory`](crate::Error::HostMemory) for host pages.
+    /// As [`Call::output`], and [`Error::HostMemory`] for host pages.
     pub fn take_on_device<T: Pod>(&mut self, len: usize) -> Result<*mut T> {
         let core = self.call.core();
         super::check_device(core, "scratch")?;
