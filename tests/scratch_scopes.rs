@@ -14,7 +14,7 @@ fn room_is_free_again_when_its_scope_ends() {
     let before = used(&arena);
     let mut addresses = Vec::new();
     for round in 0..3u8 {
-        let scope = call.begin_scratch();
+        let scope = call.begin_scratch().unwrap();
         let room = call.scratch_of(&scope).unwrap().take::<u8>(4096).unwrap();
         room.fill(round);
         addresses.push(room.as_ptr());
@@ -32,8 +32,8 @@ fn room_is_free_again_when_its_scope_ends() {
 fn a_scope_that_is_not_the_innermost_neither_takes_nor_ends() {
     let arena = Arena::host();
     let mut call = arena.begin().unwrap();
-    let outer = call.begin_scratch();
-    let inner = call.begin_scratch();
+    let outer = call.begin_scratch().unwrap();
+    let inner = call.begin_scratch().unwrap();
     call.scratch_of(&inner).unwrap().take::<u8>(100).unwrap();
     let taken = used(&arena);
     assert_eq!(call.scratch_of(&outer).unwrap_err().status(), Status::InvalidArgument);
@@ -53,27 +53,60 @@ fn a_scope_of_another_call_is_refused() {
     let old = {
         let arena = Arena::host();
         let mut call = arena.begin().unwrap();
-        let scope = call.begin_scratch();
+        let scope = call.begin_scratch().unwrap();
         call.scratch_of(&scope).unwrap().take::<u8>(1 << 20).unwrap();
         call.finish().unwrap();
         scope
     };
     let arena = Arena::host();
     let mut call = arena.begin().unwrap();
-    let own = call.begin_scratch();
+    let own = call.begin_scratch().unwrap();
     assert!(call.scratch_of(&old).is_err());
     let refused = call.end_scratch(old).unwrap_err();
     assert!(matches!(refused.error, Error::ScratchOrder { .. }));
     call.scratch_of(&own).unwrap().take::<u8>(8).unwrap().fill(1);
     call.end_scratch(own).unwrap();
+    let earlier = call.begin_scratch().unwrap();
     call.finish().unwrap();
+    let mut call = arena.begin().unwrap();
+    let own = call.begin_scratch().unwrap();
+    assert!(call.scratch_of(&earlier).is_err(), "of the call before, of the same arena");
+    assert!(call.end_scratch(earlier).is_err());
+    drop(arena);
+    call.end_scratch(own).unwrap();
+    call.finish().unwrap();
+}
+
+/// One that is dropped is in the way of those outside of it, and of nothing else.
+#[test]
+fn a_scope_that_is_dropped_stays_the_innermost() {
+    let arena = Arena::host();
+    let mut call = arena.begin().unwrap();
+    let outer = call.begin_scratch().unwrap();
+    drop(call.begin_scratch().unwrap());
+    assert!(call.scratch_of(&outer).is_err());
+    let inner = call.begin_scratch().unwrap();
+    call.scratch_of(&inner).unwrap().take::<u8>(8).unwrap();
+    call.end_scratch(inner).unwrap();
+    assert!(call.end_scratch(outer).is_err());
+    call.finish().unwrap();
+}
+
+#[test]
+fn a_scope_that_outlives_its_call_and_arena_frees_nothing() {
+    let arena = Arena::host();
+    let mut call = arena.begin().unwrap();
+    let scope = call.begin_scratch().unwrap();
+    drop(call);
+    drop(arena);
+    std::thread::spawn(move || drop(scope)).join().unwrap();
 }
 
 #[test]
 fn closures_nest_in_scopes_and_leave_them_as_they_were() {
     let arena = Arena::host();
     let mut call = arena.begin().unwrap();
-    let scope = call.begin_scratch();
+    let scope = call.begin_scratch().unwrap();
     let outer = call.scratch_of(&scope).unwrap().take::<u32>(16).unwrap();
     outer.fill(9);
     let (address, before) = (outer.as_ptr(), used(&arena));
@@ -93,7 +126,7 @@ fn a_scope_that_is_left_open_ends_with_its_call() {
     let arena = Arena::host();
     for _ in 0..3 {
         let mut call = arena.begin().unwrap();
-        let scope = call.begin_scratch();
+        let scope = call.begin_scratch().unwrap();
         call.scratch_of(&scope).unwrap().take::<u8>(10_000).unwrap();
         drop(scope);
         call.finish().unwrap();

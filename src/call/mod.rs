@@ -63,8 +63,8 @@ pub struct Call {
     generation: u64,
     /// How many outputs were opened, each with a hold of the call's share.
     opened: Cell<u32>,
-    /// The number of the innermost scratch scope that was begun and not ended; 0 for none.
-    scope: Cell<u64>,
+    /// How many scratch scopes were begun and not ended.
+    scopes: Cell<u32>,
 }
 
 // SAFETY: the lease and the share of holds belong to the call, not to a thread. It is not Sync: `opened` and the
@@ -79,7 +79,7 @@ impl Call {
     pub(crate) unsafe fn new(core: NonNull<Core>, generation: u64) -> Self {
         // SAFETY: the lease keeps the core.
         debug_assert_eq!(unsafe { core.as_ref() }.state.load().generation(), generation);
-        Self { core, generation, opened: Cell::new(0), scope: Cell::new(0) }
+        Self { core, generation, opened: Cell::new(0), scopes: Cell::new(0) }
     }
 
     #[inline]

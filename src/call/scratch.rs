@@ -2,12 +2,11 @@
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
 
 use super::{Call, size_overflow};
-use crate::arena::{Access, ScratchMark};
+use crate::arena::{Access, CoreRef, ScratchMark};
 use crate::error::{Error, Refused, Result};
 
 /// A scope of scratch room. What it hands out lives until the scope ends, and can't leave it.
@@ -68,7 +67,7 @@ impl<'s> Scratch<'s> {
     ///
     /// # Errors
     ///
-    /// As [`Call::output`], and [`Error::Device`](crate::Error::Device) where the host can't write.
+    /// As [`Call::output`], and [`Error::Device`] where the host can't write.
     // Each call hands out other room, so the borrow need not last as long as the room does.
     pub fn take<T: Pod>(&mut self, len: usize) -> Result<&'s mut [T]> {
         self.call.host_access("scratch", Access::Room)?;
@@ -85,7 +84,7 @@ impl<'s> Scratch<'s> {
     ///
     /// # Errors
     ///
-    /// As [`Call::output`], and [`Error::HostMemory`](crate::Error::HostMemory) for host pages.
+    /// As [`Call::output`], and [`Error::HostMemory`] for host pages.
     pub fn take_on_device<T: Pod>(&mut self, len: usize) -> Result<*mut T> {
         let core = self.call.core();
         super::check_device(core, "scratch")?;
@@ -121,13 +120,13 @@ impl<'s> Scratch<'s> {
 #[derive(Debug)]
 #[must_use = "a scope that is dropped keeps its room to the end of the call"]
 pub struct ScratchScope {
-    /// No other scope of the process has it, so that a call knows its own.
-    number: u64,
-    outer: u64,
+    /// With the generation, whose scope it is: no other call has both as long as this keeps the core.
+    core: CoreRef,
+    generation: u64,
+    /// How many scopes were open with this one. No other of the call's has as many before this one is used up.
+    depth: u32,
     mark: ScratchMark,
 }
-
-static SCOPES: AtomicU64 = AtomicU64::new(1);
 
 impl Call {
     /// Begins a scope of scratch room that [`end_scratch`](Self::end_scratch) ends. Scopes end in the reverse of the order in
@@ -137,19 +136,27 @@ impl Call {
     /// # use device_arena::{Arena, Error};
     /// # let arena = Arena::host();
     /// let mut call = arena.begin()?;
-    /// let scope = call.begin_scratch();
+    /// let scope = call.begin_scratch()?;
     /// call.scratch_of(&scope)?.take::<u32>(1000)?.fill(7);
-    /// let inner = call.begin_scratch();
+    /// let inner = call.begin_scratch()?;
     /// assert!(matches!(call.scratch_of(&scope), Err(Error::ScratchOrder { .. })));
     /// call.end_scratch(inner)?;
     /// call.end_scratch(scope)?;
     /// call.finish()?;
     /// # Ok::<(), Error>(())
     /// ```
-    pub fn begin_scratch(&mut self) -> ScratchScope {
-        let number = SCOPES.fetch_add(1, Ordering::Relaxed);
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ScratchOrder`] where as many scopes are open as a call can count, 2^32 - 1.
+    pub fn begin_scratch(&mut self) -> Result<ScratchScope> {
+        let depth =
+            self.scopes.get().checked_add(1).ok_or(Error::ScratchOrder { operation: "begin_scratch" })?;
+        // SAFETY: the call is an owner.
+        let core = unsafe { CoreRef::new(self.core) };
         let mark = self.with_room(|_, room| room.mark());
-        ScratchScope { number, outer: self.scope.replace(number), mark }
+        self.scopes.set(depth);
+        Ok(ScratchScope { core, generation: self.generation, depth, mark })
     }
 
     /// The scope's room, to take from.
@@ -171,7 +178,7 @@ impl Call {
         match self.check_innermost("end_scratch", &scope) {
             Ok(()) => {
                 self.with_room(|core, room| room.release(&core.counters, scope.mark));
-                self.scope.set(scope.outer);
+                self.scopes.set(scope.depth - 1);
                 Ok(())
             }
             Err(error) => Err(Refused::new(error, scope)),
@@ -179,6 +186,11 @@ impl Call {
     }
 
     fn check_innermost(&self, operation: &'static str, scope: &ScratchScope) -> Result<()> {
-        if self.scope.get() == scope.number { Ok(()) } else { Err(Error::ScratchOrder { operation }) }
+        let is_own = scope.core.as_non_null() == self.core && scope.generation == self.generation;
+        if is_own && scope.depth == self.scopes.get() {
+            Ok(())
+        } else {
+            Err(Error::ScratchOrder { operation })
+        }
     }
 }

@@ -128,7 +128,7 @@ impl Write for Message<'_> {
                 return Err(fmt::Error);
             };
             for (place, byte) in places.iter_mut().zip(encoded) {
-                *place = *byte as c_char;
+                *place = c_char::from_ne_bytes([*byte]);
             }
             self.used += encoded.len();
         }

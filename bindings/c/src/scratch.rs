@@ -62,7 +62,7 @@ pub extern "C" fn device_arena_call_scratch_begin(
         let out = handle_out("scratch", scratch)?;
         get::<CallObject>(call)?.state.with(|state| {
             let (call, scopes) = state.parts();
-            let (handle, scope) = (next_handle(), call.begin_scratch());
+            let (handle, scope) = (next_handle(), call.begin_scratch()?);
             scopes.0.push((handle, scope));
             out.write(handle);
             Ok(())
