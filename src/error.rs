@@ -418,6 +418,12 @@ pub enum Error {
         /// What is wrong, with the value.
         reason: String,
     },
+    /// A scratch scope that is not the innermost one of the call that it is used with.
+    #[error("{operation}: the scratch scope is not the innermost one of this call")]
+    ScratchOrder {
+        /// What was refused.
+        operation: &'static str,
+    },
     /// The result of deferred work was taken before.
     #[error("the deferred result was taken before")]
     AlreadyTaken,
@@ -539,6 +545,7 @@ impl Error {
             | Self::ElementOffset { .. }
             | Self::AnotherPlan { .. }
             | Self::ClashingCopies { .. }
+            | Self::ScratchOrder { .. }
             | Self::AlreadyTaken => Status::InvalidArgument,
             Self::Device { .. } => Status::Device,
             Self::Contended { .. } => Status::Contended,

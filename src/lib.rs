@@ -32,7 +32,7 @@ pub use arena::{Arena, ArenaDescription, ArenaOptions, ArenaStats, Growth, Place
 pub use bytemuck::{Pod, Zeroable};
 #[cfg(feature = "allocator-api2")]
 pub use call::HostAllocator;
-pub use call::{Call, DeviceRoom, Output, Scratch, StagedTape, TapeOutput, Writer};
+pub use call::{Call, DeviceRoom, Output, Scratch, ScratchScope, StagedTape, TapeOutput, Writer};
 pub use error::{Error, Holder, Refused, Result, StaleReason, Status, TapeRule};
 #[cfg(gpu)]
 pub use executor::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};

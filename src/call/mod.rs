@@ -24,7 +24,7 @@ pub use self::device_room::DeviceRoom;
 use self::hold::Hold;
 pub use self::output::Output;
 pub(crate) use self::parts::Part;
-pub use self::scratch::Scratch;
+pub use self::scratch::{Scratch, ScratchScope};
 pub use self::stage::StagedTape;
 pub use self::tape_output::TapeOutput;
 pub use self::writer::Writer;
@@ -63,6 +63,8 @@ pub struct Call {
     generation: u64,
     /// How many outputs were opened, each with a hold of the call's share.
     opened: Cell<u32>,
+    /// How many scratch scopes were begun and not ended.
+    scopes: Cell<u32>,
 }
 
 // SAFETY: the lease and the share of holds belong to the call, not to a thread. It is not Sync: `opened` and the
@@ -77,7 +79,7 @@ impl Call {
     pub(crate) unsafe fn new(core: NonNull<Core>, generation: u64) -> Self {
         // SAFETY: the lease keeps the core.
         debug_assert_eq!(unsafe { core.as_ref() }.state.load().generation(), generation);
-        Self { core, generation, opened: Cell::new(0) }
+        Self { core, generation, opened: Cell::new(0), scopes: Cell::new(0) }
     }
 
     #[inline]
@@ -160,6 +162,33 @@ impl Call {
             return Err(Error::Stale { generation: view.generation(), reason: StaleReason::Rewound });
         }
         view.export_as_holder()
+    }
+
+    /// Copies all values of a view that this call published, before the call's end: for what the host has to see to go on,
+    /// such as a count that a device wrote. From a device it waits for what the call has queued so far, and for the copy.
+    ///
+    /// ```
+    /// # let arena = device_arena::Arena::host();
+    /// let call = arena.begin()?;
+    /// let count = call.output_from_slice(&[3u32])?.publish();
+    /// let mut collected = [0];
+    /// call.collect(&count, &mut collected)?; // count.to_vec() would be pending still
+    /// let rows = call.output::<f32>(collected[0] as usize)?.publish();
+    /// call.finish()?;
+    /// assert_eq!(rows.len(), 3);
+    /// # Ok::<(), device_arena::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stale`] for a view of another call; [`Error::LengthMismatch`] for other than as many values;
+    /// [`Error::TooManyReaders`]; from a device what its driver says, the errors of queued work among it, and
+    /// [`Error::Capturing`].
+    pub fn collect<T: Pod>(&self, view: &View<T>, values: &mut [T]) -> Result<()> {
+        if !view.is_of(self.core, self.generation) {
+            return Err(Error::Stale { generation: view.generation(), reason: StaleReason::Rewound });
+        }
+        view.copy_to_as_holder(values)
     }
 
     #[inline]

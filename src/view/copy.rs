@@ -3,7 +3,7 @@
 use bytemuck::Pod;
 
 use super::View;
-use crate::arena::{Core, Patience};
+use crate::arena::{Access, Core, Patience};
 use crate::backend::{Backend, CopyRange, Vendor};
 use crate::call::Output;
 use crate::error::{Error, Result};
@@ -44,6 +44,25 @@ impl<T: Pod> View<T> {
             return Err(Error::LengthMismatch { operation: "copy_to", expected, actual });
         }
         let held = self.hold_for_copy("copy_to")?;
+        // SAFETY: the destination is as many values, borrowed until this returns.
+        unsafe { held.copy_out(destination.as_mut_ptr()) }
+    }
+
+    /// As [`copy_to`](Self::copy_to) for the running call that published the values: see
+    /// [`Call::collect`](crate::Call::collect).
+    pub(crate) fn copy_to_as_holder(&self, destination: &mut [T]) -> Result<()> {
+        if destination.len() != self.len {
+            let (expected, actual) = (self.len, destination.len());
+            return Err(Error::LengthMismatch { operation: "collect", expected, actual });
+        }
+        let refused = |refusal| self.core.refused(refusal, self.generation(), "collect");
+        self.core.state.read_as_holder().map_err(refused)?;
+        let held = Held(self);
+        if self.core.source.is_shared_with_device() {
+            let access = if self.stamp.is_on_device() { Access::InUse } else { Access::Room };
+            // SAFETY: a reader is counted, which is an owner.
+            unsafe { self.core.host_access("collect", self.generation(), access, Patience::Wait) }?;
+        }
         // SAFETY: the destination is as many values, borrowed until this returns.
         unsafe { held.copy_out(destination.as_mut_ptr()) }
     }
