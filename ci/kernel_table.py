@@ -10,7 +10,14 @@ latter assembled.
 import re
 import sys
 
-KERNELS = ["device_arena_copy", "device_arena_copy_few", "device_arena_copy_rows", "device_arena_rewind"]
+KERNELS = [
+    "device_arena_copy",
+    "device_arena_copy_few",
+    "device_arena_copy_short",
+    "device_arena_copy_few_short",
+    "device_arena_copy_rows",
+    "device_arena_rewind",
+]
 # What a thread moves at once: instructions of 16 bytes, and of one.
 AMD_WIDE = r"global_(load|store)_(?:dwordx4|b128)\b"
 AMD_BYTE = r"(?:global|flat)_(load|store)_(?:ubyte|u8|byte|b8|d16_u8)\b"
@@ -79,12 +86,12 @@ def main():
                 f"| {target} | `{name}` | {loads} / {stores} | {byte_loads} / {byte_stores} | {registers} | {spilled} |"
                 f" {code or '-'} | {threads} |"
             )
-    print("\nA thread of `copy` loads 64 bytes before it stores any, or 32 where the ends are not aligned alike. So there are under")
+    print("\nA thread of `copy` loads 128 bytes before it stores any, or 64 where the ends are not aligned alike. So there are under")
     print("way at once, at most:\n")
     for target, text in texts.items():
         rows = of_amd(target, text) if target.startswith("gfx") else of_nvidia(text, ptx)
         unit = "a compute unit" if target.startswith("gfx") else "a multiprocessor"
-        print(f"- {next(rows)[-1] * 64 // 1024} KiB in {unit} of {target}")
+        print(f"- {next(rows)[-1] * 128 // 1024} KiB in {unit} of {target}")
 
 
 main()

@@ -10,12 +10,14 @@ use device_arena::backend::{
     AnyBackend, Backend, Block, CopyRange, CopyRows, RowIndices, ScrubRange, Stream,
 };
 
-/// What the kernels cut ranges into.
+/// What the kernels cut ranges into, and short ones.
 const TILE: usize = 32 << 10;
+const SHORT_TILE: usize = 4 << 10;
 
 on_each_vendor!(
     every_alignment_and_length_around_the_widths,
     every_alignment_around_the_tiles,
+    ranges_with_as_many_tiles_and_one_that_differs,
     a_hundred_thousand_ranges,
     a_range_that_overlaps_itself_moves_as_memmove,
     fills_of_every_alignment,
@@ -127,19 +129,44 @@ fn every_alignment_and_length_around_the_widths(backend: AnyBackend) {
 
 fn every_alignment_around_the_tiles(backend: AnyBackend) {
     let gpu = Gpu::new(backend);
-    let mut ranges = Vec::new();
-    let mut row = 0;
-    for (from, to) in (0..16).flat_map(|from| [(from, 0), (0, from), (from, 15 - from), (from, from)]) {
-        for bytes in [TILE - 17, TILE - 1, TILE, TILE + 1, TILE + 15, 2 * TILE - to, 2 * TILE + 1 - to] {
-            ranges.push((row + from, row + to, bytes));
-            row += 2 * TILE + 64;
+    for tile in [SHORT_TILE, TILE] {
+        let mut ranges = Vec::new();
+        let mut row = 0;
+        for (from, to) in (0..16).flat_map(|from| [(from, 0), (0, from), (from, 15 - from), (from, from)]) {
+            for bytes in [tile - 17, tile - 1, tile, tile + 1, tile + 15, 2 * tile - to, 2 * tile + 1 - to] {
+                ranges.push((row + from, row + to, bytes));
+                row += 2 * tile + 64;
+            }
+        }
+        // In parts, so that a small device holds them.
+        for part in ranges.chunks(64) {
+            let first = part[0].0 / (2 * tile + 64) * (2 * tile + 64);
+            let part: Vec<_> =
+                part.iter().map(|&(from, to, bytes)| (from - first, to - first, bytes)).collect();
+            check_copies(&gpu, &part, part.len() * (2 * tile + 64));
         }
     }
-    // In parts, so that a small device holds them.
-    for part in ranges.chunks(64) {
-        let first = part[0].0 / (2 * TILE + 64) * (2 * TILE + 64);
-        let part: Vec<_> = part.iter().map(|&(from, to, bytes)| (from - first, to - first, bytes)).collect();
-        check_copies(&gpu, &part, part.len() * (2 * TILE + 64));
+}
+
+/// A list of ranges that are alike, then with an exception at either end or within: the kernels look for a range only there.
+fn ranges_with_as_many_tiles_and_one_that_differs(backend: AnyBackend) {
+    let gpu = Gpu::new(backend);
+    for tiles in [1, 3] {
+        for (tile, counts) in [(SHORT_TILE, [1, 64, 65, 300]), (TILE, [1, 2, 5, 20])] {
+            for count in counts {
+                for odd in [None, Some(0), Some(count - 1)] {
+                    let row = (tiles + 1) * tile;
+                    let ranges: Vec<_> = (0..count)
+                        .map(|at| {
+                            let bytes = tiles * tile - 15 - at % 30;
+                            let bytes = if odd == Some(at) { bytes + tile } else { bytes };
+                            (at * row + at % 16, at * row + at * 7 % 16, bytes - 31)
+                        })
+                        .collect();
+                    check_copies(&gpu, &ranges, count * row);
+                }
+            }
+        }
     }
 }
 

@@ -41,7 +41,7 @@ fn count() -> Result<(u32, c_int), libloading::Error> {
         opened = opened.or_else(|_| open(name));
     }
     // It has threads and handlers of its own: it stays.
-    let library = Box::leak(Box::new(opened?));
+    let library = std::mem::ManuallyDrop::new(opened?);
     // SAFETY: the type is that of the declaration.
     let function = unsafe { library.get::<unsafe extern "C" fn(*mut c_int) -> u32>(b"hipGetDeviceCount\0") }?;
     let mut count = 0;

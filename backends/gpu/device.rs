@@ -43,6 +43,8 @@ pub(crate) struct Limits {
 pub(crate) struct Kernels {
     pub(crate) copy: Kernel,
     pub(crate) copy_few: Kernel,
+    pub(crate) copy_short: Kernel,
+    pub(crate) copy_few_short: Kernel,
     pub(crate) copy_rows: Kernel,
     pub(crate) rewind: Kernel,
 }
@@ -150,6 +152,8 @@ impl Device {
         let loaded = Kernels {
             copy: kernel(kernels::COPY)?,
             copy_few: kernel(kernels::COPY_FEW)?,
+            copy_short: kernel(kernels::COPY_SHORT)?,
+            copy_few_short: kernel(kernels::COPY_FEW_SHORT)?,
             copy_rows: kernel(kernels::COPY_ROWS)?,
             rewind: kernel(kernels::REWIND)?,
         };

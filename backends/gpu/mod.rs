@@ -9,6 +9,8 @@ pub(crate) mod functions;
 mod graph;
 mod kernel;
 pub(crate) mod library;
+mod list;
+mod long_lists;
 mod prepared;
 mod rows;
 pub(crate) mod stream;

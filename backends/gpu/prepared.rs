@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::copies::{self, Written, as_argument};
+use super::copies;
 use super::device::Device;
 use super::library::check_not_forked;
+use super::list::Listed;
 use super::stream::{self, GpuStream};
 use super::{blocks, watcher};
 use crate::backend::{Block, CopyRange, Placement, Vendor};
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct GpuPrepared {
     device: Arc<Device>,
-    written: Written,
+    listed: Listed,
     /// None where there are no bytes.
     held: Option<Held>,
 }
@@ -35,10 +36,10 @@ impl GpuPrepared {
         // Here, since a capture may be under way when the list is launched.
         device.kernels()?;
         let mut list = vec![KernelCopy::default(); ranges.len()];
-        let written = copies::write_list(&mut list, ranges);
-        let bytes = written.count as usize * size_of::<KernelCopy>();
+        let listed = Listed::write(&mut list, ranges);
+        let bytes = listed.count() * size_of::<KernelCopy>();
         if bytes == 0 {
-            return Ok(Self { device, written, held: None });
+            return Ok(Self { device, listed, held: None });
         }
         let queueing = stream.queue_outside_captures("prepare")?;
         let block = blocks::allocate(&device, Placement::Device, bytes)?;
@@ -50,7 +51,7 @@ impl GpuPrepared {
         // Where it failed, the list goes, behind what may be on its way to it.
         let streams = outcome.as_ref().map_or_else(|_| vec![Arc::clone(stream)], |()| Vec::new());
         let held = Held { block: Some(block), streams: Mutex::new(streams) };
-        let prepared = Self { device, written, held: Some(held) };
+        let prepared = Self { device, listed, held: Some(held) };
         outcome.map(|()| prepared)
     }
 
@@ -66,7 +67,7 @@ impl GpuPrepared {
             return Err(Error::Option { option: "stream", reason: "the list is in another device's memory" });
         }
         let Some(Held { block: Some(block), streams }) = &self.held else { return Ok(()) };
-        let kernel = &self.device.kernels()?.copy;
+        let kernel = self.listed.kernel(self.device.kernels()?);
         {
             let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
             if !streams.iter().any(|known| known.identity() == stream.identity()) {
@@ -74,11 +75,10 @@ impl GpuPrepared {
             }
         }
         let address = block.address.as_ptr().addr();
-        let Written { count, tiles, threads } = self.written;
-        let mut arguments = [as_argument(&address), as_argument(&count), as_argument(&tiles)];
+        let shape = self.listed.shape(&self.device.limits);
         // SAFETY: the arguments are as the kernel declares them; the list stays until the stream has passed, and longer where
         // a graph needs it, by the caller. So do the ranges.
-        unsafe { copies::launch(kernel, stream, tiles, threads, &mut arguments) }
+        unsafe { kernel.launch(stream, shape, &mut self.listed.arguments(&address)) }
     }
 }
 

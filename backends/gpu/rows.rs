@@ -1,11 +1,17 @@
 //! Copies of rows that are alike, as one launch.
 
-use super::copies::{BLOCKS_EACH, SMALL_TILE, THREADS, THREADS_OF_SMALL_TILES, as_argument};
+use super::copies::{BLOCKS_EACH, THREADS, as_argument};
 use super::kernel::Shape;
 use super::stream::GpuStream;
 use crate::backend::{CopyRows, RowIndices};
 use crate::backends::kernels::{self, ROW_THREADS, RowSide, Rows, WHOLE_BLOCK};
 use crate::error::Result;
+
+/// Threads of a block whose tiles are small: more would have nothing to do and keep other blocks away.
+const THREADS_OF_SMALL_TILES: u32 = 64;
+
+/// Bytes of a tile below which it counts as small.
+const SMALL_TILE: u64 = 8 << 10;
 
 /// Blocks along a grid's second axis, at most: as the drivers allow.
 const ALONG_Y: u32 = 65535;

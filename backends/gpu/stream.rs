@@ -5,10 +5,10 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::ThreadId;
 
-use super::copies::Lists;
 use super::device::{Device, KeepAlive};
 use super::driver::{Driver, OutsideCaptures, call, check_callable};
 use super::event::GpuEvent;
+use super::long_lists::LongLists;
 use super::watcher;
 use crate::backend::HostWork;
 use crate::error::{Error, Refused, Result};
@@ -19,7 +19,7 @@ use crate::panics::contain;
 pub(crate) struct GpuStream {
     raw: *mut c_void,
     /// Where long lists of copies wait for their launch.
-    pub(super) lists: Lists,
+    pub(super) long_lists: LongLists,
     /// The thread that captures the stream's work through this crate. Whatever queues work holds this for reading, from
     /// its look at captures to the driver's call, so that no capture begins in between and takes the work.
     capturer: Arc<Capturer>,
@@ -90,7 +90,14 @@ impl GpuStream {
             unsafe { call!(device.driver, stream_create(&raw mut raw, NON_BLOCKING)) }?;
         }
         let capturer = device.capturer(raw);
-        Ok(Self { raw, lists: Lists::default(), capturer, spare: Mutex::default(), device, adopted: None })
+        Ok(Self {
+            raw,
+            long_lists: LongLists::default(),
+            capturer,
+            spare: Mutex::default(),
+            device,
+            adopted: None,
+        })
     }
 
     /// # Safety
@@ -98,7 +105,14 @@ impl GpuStream {
     /// `raw` is a live stream of the device's context, and lives as long as `owner`.
     pub(super) unsafe fn adopt(raw: *mut c_void, device: Arc<Device>, owner: KeepAlive) -> Self {
         let capturer = device.capturer(raw);
-        Self { raw, lists: Lists::default(), capturer, spare: Mutex::default(), device, adopted: Some(owner) }
+        Self {
+            raw,
+            long_lists: LongLists::default(),
+            capturer,
+            spare: Mutex::default(),
+            device,
+            adopted: Some(owner),
+        }
     }
 
     /// What tells the stream from every other that is alive: the context too, whose default stream has no handle.
@@ -267,7 +281,7 @@ impl Drop for GpuStream {
             let spare = self.spare_event().take();
             let stream = Self {
                 raw: self.raw,
-                lists: std::mem::take(&mut self.lists),
+                long_lists: std::mem::take(&mut self.long_lists),
                 capturer: Arc::clone(&self.capturer),
                 spare: Mutex::new(spare),
                 device: Arc::clone(&self.device),
@@ -286,7 +300,7 @@ impl Drop for GpuStream {
         if self.adopted.is_none() {
             let _ = self.synchronize();
         }
-        self.lists.free();
+        self.long_lists.free();
         if self.adopted.is_some() || self.raw.is_null() {
             return;
         }

@@ -1,9 +1,10 @@
 // The kernels of the crate: many copies in one launch, ranges that are listed or rows that are alike; and the rewind of a
-// room with the scrubbing of what was written. They are right for any block of 32 to 1024 threads along x, and for any grid
-// along x; that of rows for blocks of up to 256 threads, and for any grid along x and y.
+// room with the scrubbing of what was written. They are right for any grid along x, that of rows along y as well, and for
+// any block along x from 32 threads to as many as a kernel's bound says.
 //
-// A range is cut into tiles, and a tile is one block's work at a time. The host counts the tiles (mod.rs beside this
-// file does), so that a launch knows them all: range r has those from first_tile(r) up to first_tile(r + 1).
+// A range is cut into tiles, and a tile is one block's work at a time, or that of 32 threads where ranges are short. The
+// host counts the tiles (mod.rs beside this file does), so that a launch knows them all: range r has those from
+// first_tile(r) up to first_tile(r + 1).
 #ifndef DEVICE_ARENA_H
 #include "../../include/device_arena.h"
 #endif
@@ -13,10 +14,14 @@
 
 // Bytes. Tiles end at multiples of 16 in the destination: the first is shorter by what the destination is past one.
 #define DEVICE_ARENA_TILE 32768ull
+#define DEVICE_ARENA_SHORT_TILE 4096ull
 #define DEVICE_ARENA_COPY_FEW 64
 #define DEVICE_ARENA_FILL_FEW 16
-// Words that a thread loads before it stores any. A word that has to be cut out of two takes two loads.
-#define DEVICE_ARENA_BATCH(aligned) ((aligned) ? 4 : 2)
+// Words that a thread loads before it stores any: as many for a block's tile, and half as many for one of 32 threads and
+// for a row. A word that has to be cut out of two takes two loads.
+#define DEVICE_ARENA_BATCH 8
+#define DEVICE_ARENA_SHORT_BATCH 4
+#define DEVICE_ARENA_HELD(batch, aligned) ((aligned) ? (batch) : (batch) / 2)
 
 struct device_arena_copy_range {
   u64 destination, source, bytes, first_tile;
@@ -84,8 +89,8 @@ static inline __device__ device_arena_words device_arena_load(u64 address, u32 s
 // The range that has this tile: the last one that doesn't begin after it. Ranges without bytes have none, and stand before
 // the one that begins where they do. `from` is a range that doesn't begin after it.
 //
-// The list may be in the host's memory, where each look costs a microsecond or two. Ranges of one call are often alike,
-// so the search begins where the range would be if all had as many tiles (`scale` ranges each), and widens from there.
+// The list may be in the host's memory, where each look costs a microsecond or two. Ranges of one call are often much
+// alike, so the search begins where the range would be if all had as many tiles (`scale` ranges each), and widens from there.
 template <typename Range>
 static inline __device__ u64 device_arena_find(const Range* ranges, u64 count, u64 tile, u64 from, float scale) {
   u64 low = from;
@@ -121,11 +126,11 @@ static inline __device__ device_arena_part device_arena_cut(u64 destination, u64
   return part;
 }
 
-// Tile `index` of a range that is not moved at once.
-static inline __device__ device_arena_part device_arena_tile(u64 destination, u64 bytes, u64 index) {
+// Tile `index`, of `tile` bytes, of a range that is not moved at once.
+static inline __device__ device_arena_part device_arena_tile(u64 destination, u64 bytes, u64 index, u64 tile) {
   const u64 past = destination & 15;
-  const u64 begin = index == 0 ? 0 : index * DEVICE_ARENA_TILE - past;
-  return device_arena_cut(destination, bytes, begin, (index + 1) * DEVICE_ARENA_TILE - past);
+  const u64 begin = index == 0 ? 0 : index * tile - past;
+  return device_arena_cut(destination, bytes, begin, (index + 1) * tile - past);
 }
 
 // Leaves the words to single bytes whose aligned words would reach out of the source: nothing else is read.
@@ -149,16 +154,20 @@ static inline __device__ void device_arena_in_step(device_arena_order order) {
   if (order != DEVICE_ARENA_ANY) __syncthreads();
 }
 
+// The threads that move a tile together, and which of them this one is.
+struct device_arena_team {
+  u32 thread, threads;
+};
+
 // The words of [first, last). 32 threads share a stretch, so that a thread's words are at fixed distances; what is left of
 // a block that is no multiple of 32 has no words to move.
-template <bool Aligned>
-static inline __device__ void device_arena_copy_words(u64 destination, u64 source, u64 first, u64 last, u32 shift,
-                                                      device_arena_order order) {
-  const u32 thread = threadIdx.x;
-  const u32 batch = DEVICE_ARENA_BATCH(Aligned);
-  const u32 chunk = blockDim.x / 32 * (batch * 512);
-  const bool takes_part = thread < blockDim.x / 32 * 32;
-  const u32 offset = thread / 32 * (batch * 512) + thread % 32 * 16;
+template <u32 Batch, bool Aligned>
+static inline __device__ void device_arena_copy_words(device_arena_team team, u64 destination, u64 source, u64 first,
+                                                      u64 last, u32 shift, device_arena_order order) {
+  const u32 batch = DEVICE_ARENA_HELD(Batch, Aligned);
+  const u32 chunk = team.threads / 32 * (batch * 512);
+  const bool takes_part = team.thread < team.threads / 32 * 32;
+  const u32 offset = team.thread / 32 * (batch * 512) + team.thread % 32 * 16;
   DEVICE_ARENA_ROLLED
   for (u64 left = last - first; left != 0;) {
     const u32 size = left < chunk ? (u32)left : chunk;
@@ -179,11 +188,11 @@ static inline __device__ void device_arena_copy_words(u64 destination, u64 sourc
 }
 
 // Single bytes: `bytes` of them from `begin`.
-static inline __device__ void device_arena_copy_bytes(u64 destination, u64 source, u64 begin, u64 bytes,
-                                                      device_arena_order order) {
+static inline __device__ void device_arena_copy_bytes(device_arena_team team, u64 destination, u64 source, u64 begin,
+                                                      u64 bytes, device_arena_order order) {
   DEVICE_ARENA_ROLLED
-  for (u64 done = 0; done < bytes; done += blockDim.x) {
-    const u64 index = done + threadIdx.x;
+  for (u64 done = 0; done < bytes; done += team.threads) {
+    const u64 index = done + team.thread;
     const bool mine = index < bytes;
     const u64 at = begin + (order == DEVICE_ARENA_BACKWARDS ? bytes - 1 - index : index);
     const u8 byte = mine ? device_arena_load_byte(source + at) : (u8)0;
@@ -193,7 +202,9 @@ static inline __device__ void device_arena_copy_bytes(u64 destination, u64 sourc
 }
 
 // What a block has to do for one tile.
+template <u32 Batch>
 static inline __device__ void device_arena_copy_tile(const device_arena_copy_range& range, u64 index) {
+  const device_arena_team block = {threadIdx.x, blockDim.x};
   const u64 destination = range.destination;
   const u64 source = range.source;
   const u64 bytes = range.bytes;
@@ -206,7 +217,7 @@ static inline __device__ void device_arena_copy_tile(const device_arena_copy_ran
                                    : 0 - distance < bytes ? DEVICE_ARENA_FORWARDS
                                                           : DEVICE_ARENA_ANY;
   const device_arena_part part = device_arena_within(
-      order == DEVICE_ARENA_ANY ? device_arena_tile(destination, bytes, index)
+      order == DEVICE_ARENA_ANY ? device_arena_tile(destination, bytes, index, DEVICE_ARENA_TILE)
                                 : device_arena_cut(destination, bytes, 0, bytes),
       bytes, shift);
   const bool backwards = order == DEVICE_ARENA_BACKWARDS;
@@ -214,39 +225,100 @@ static inline __device__ void device_arena_copy_tile(const device_arena_copy_ran
   for (u32 side = 0; side < 2; side++) {
     if (side == 1) {
       if (shift == 0) {
-        device_arena_copy_words<true>(destination, source, part.first, part.last, shift, order);
+        device_arena_copy_words<Batch, true>(block, destination, source, part.first, part.last, shift, order);
       } else {
-        device_arena_copy_words<false>(destination, source, part.first, part.last, shift, order);
+        device_arena_copy_words<Batch, false>(block, destination, source, part.first, part.last, shift, order);
       }
     }
     const bool tail = backwards == (side == 0);
     const u64 begin = tail ? part.last : part.begin;
-    device_arena_copy_bytes(destination, source, begin, (tail ? part.end : part.first) - begin, order);
+    device_arena_copy_bytes(block, destination, source, begin, (tail ? part.end : part.first) - begin, order);
   }
 }
 
-static inline __device__ void device_arena_copy_all(const device_arena_copy_range* ranges, u64 count, u64 tiles) {
-  const float scale = DEVICE_ARENA_RATIO((float)count, (float)tiles);
+// What 32 threads have to do for one tile of a range that does not overlap itself. They wait for nobody.
+static inline __device__ void device_arena_copy_short_tile(device_arena_team team, const device_arena_copy_range& range,
+                                                           u64 index) {
+  const u64 destination = range.destination;
+  const u64 source = range.source;
+  const u32 shift = (u32)(source - destination) & 15;
+  const device_arena_part part = device_arena_within(
+      device_arena_tile(destination, range.bytes, index, DEVICE_ARENA_SHORT_TILE), range.bytes, shift);
+  if (shift == 0) {
+    device_arena_copy_words<DEVICE_ARENA_SHORT_BATCH, true>(team, destination, source, part.first, part.last, shift,
+                                                            DEVICE_ARENA_ANY);
+  } else {
+    device_arena_copy_words<DEVICE_ARENA_SHORT_BATCH, false>(team, destination, source, part.first, part.last, shift,
+                                                             DEVICE_ARENA_ANY);
+  }
+  // The single bytes before the words, and those behind them.
+  const u32 before = (u32)(part.first - part.begin);
+  const u32 all = before + (u32)(part.end - part.last);
+  DEVICE_ARENA_ROLLED
+  for (u32 done = team.thread; done < all; done += team.threads) {
+    const u64 at = done < before ? part.begin + done : part.last + (done - before);
+    device_arena_store_byte(destination + at, device_arena_load_byte(source + at));
+  }
+}
+
+// Where all ranges have as many tiles (`each`, below 2^32, as are those of all), none is looked for; `each` is 0 otherwise.
+static inline __device__ device_arena_copy_range device_arena_range_of(const device_arena_copy_range* ranges, u64 count,
+                                                                       u64 tiles, u64 each, u64 tile, u64& found) {
+  if (each != 0) {
+    found = each == 1 ? tile : (u32)tile / (u32)each;
+  } else {
+    found = device_arena_find(ranges, count, tile, found, DEVICE_ARENA_RATIO((float)count, (float)tiles));
+  }
+  return ranges[found];
+}
+
+static inline __device__ void device_arena_copy_all(const device_arena_copy_range* ranges, u64 count, u64 tiles,
+                                                    u64 each) {
   u64 found = 0;
   DEVICE_ARENA_ROLLED
   for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    found = device_arena_find(ranges, count, tile, found, scale);
-    const device_arena_copy_range range = ranges[found];
-    device_arena_copy_tile(range, tile - range.first_tile);
+    const device_arena_copy_range range = device_arena_range_of(ranges, count, tiles, each, tile, found);
+    device_arena_copy_tile<DEVICE_ARENA_BATCH>(range, tile - range.first_tile);
+  }
+}
+
+static inline __device__ void device_arena_copy_all_short(const device_arena_copy_range* ranges, u64 count, u64 tiles,
+                                                          u64 each) {
+  const device_arena_team team = {threadIdx.x & 31, 32};
+  const u32 teams = blockDim.x / 32;
+  // What is left of a block that is no multiple of 32.
+  if (threadIdx.x / 32 >= teams) return;
+  u64 found = 0;
+  DEVICE_ARENA_ROLLED
+  for (u64 tile = (u64)blockIdx.x * teams + threadIdx.x / 32; tile < tiles; tile += (u64)gridDim.x * teams) {
+    const device_arena_copy_range range = device_arena_range_of(ranges, count, tiles, each, tile, found);
+    device_arena_copy_short_tile(team, range, tile - range.first_tile);
   }
 }
 
 // Copies every range. Ranges that clash with each other are the caller's mistake; one that overlaps itself is not, and
 // has one tile. A range whose source is its destination has one tile, too, and stays as it is.
-extern "C" __global__ void __launch_bounds__(1024, 1)
-    device_arena_copy(const device_arena_copy_range* ranges, u64 count, u64 tiles) {
-  device_arena_copy_all(ranges, count, tiles);
+extern "C" __global__ void __launch_bounds__(512, 1)
+    device_arena_copy(const device_arena_copy_range* ranges, u64 count, u64 tiles, u64 each) {
+  device_arena_copy_all(ranges, count, tiles, each);
 }
 
 // The same for a list that travels with the launch.
-extern "C" __global__ void __launch_bounds__(1024, 1)
-    device_arena_copy_few(device_arena_copy_list list, u64 count, u64 tiles) {
-  device_arena_copy_all(list.range, count, tiles);
+extern "C" __global__ void __launch_bounds__(512, 1)
+    device_arena_copy_few(device_arena_copy_list list, u64 count, u64 tiles, u64 each) {
+  device_arena_copy_all(list.range, count, tiles, each);
+}
+
+// Copies every range, none of which overlaps itself, in short tiles.
+extern "C" __global__ void __launch_bounds__(256, 3)
+    device_arena_copy_short(const device_arena_copy_range* ranges, u64 count, u64 tiles, u64 each) {
+  device_arena_copy_all_short(ranges, count, tiles, each);
+}
+
+// The same for a list that travels with the launch.
+extern "C" __global__ void __launch_bounds__(256, 3)
+    device_arena_copy_few_short(device_arena_copy_list list, u64 count, u64 tiles, u64 each) {
+  device_arena_copy_all_short(list.range, count, tiles, each);
 }
 
 // ----------------------------------------------------------------------------------------------------------------- rows
@@ -269,7 +341,7 @@ static inline __device__ bool device_arena_overlaps(u64 distance, u64 bytes) {
 template <bool Aligned>
 static inline __device__ void device_arena_copy_row_words(u64 destination, u64 source, u32 first, u32 last, u32 shift,
                                                           u32 lane, u32 lanes) {
-  const u32 batch = DEVICE_ARENA_BATCH(Aligned);
+  const u32 batch = DEVICE_ARENA_HELD(DEVICE_ARENA_SHORT_BATCH, Aligned);
   DEVICE_ARENA_ROLLED
   for (u32 at = first + lane * 16; at < last; at += lanes * (batch * 16)) {
     device_arena_words words[batch];
@@ -325,7 +397,7 @@ static inline __device__ void device_arena_copy_row_tile(const device_arena_copy
     if (device_arena_overlaps(row.destination - row.source, row.bytes)) return;
     if (index * DEVICE_ARENA_TILE - (row.destination & 15) >= row.bytes) return;
   }
-  device_arena_copy_tile(row, index);
+  device_arena_copy_tile<DEVICE_ARENA_SHORT_BATCH>(row, index);
 }
 
 // In a loop, so that what says where both sides are is read here each time: kept, it would take registers from the copy.
@@ -369,7 +441,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) device_arena_copy_rows(devi
 // --------------------------------------------------------------------------------------------------------------- rewind
 
 static inline __device__ void device_arena_fill_tile(const device_arena_fill_range& range, u64 index) {
-  const device_arena_part part = device_arena_tile(range.address, range.bytes, index);
+  const device_arena_part part = device_arena_tile(range.address, range.bytes, index, DEVICE_ARENA_TILE);
   const u8 byte = (u8)range.value;
   DEVICE_ARENA_ROLLED
   for (u64 at = part.begin + threadIdx.x; at < part.first; at += blockDim.x) {

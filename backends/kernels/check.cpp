@@ -85,14 +85,31 @@ void launch(unsigned grid, unsigned block, const std::function<void()>& kernel, 
   for (std::thread& thread : threads) thread.join();
 }
 
-u64 tiles_of(u64 address, u64 bytes) {
-  return bytes == 0 ? 0 : (bytes + (address & 15) + DEVICE_ARENA_TILE - 1) / DEVICE_ARENA_TILE;
+u64 tiles_of(u64 address, u64 bytes, u64 tile = DEVICE_ARENA_TILE) {
+  return bytes == 0 ? 0 : (bytes + (address & 15) + tile - 1) / tile;
 }
 
-u64 copy_tiles(u64 destination, u64 source, u64 bytes) {
-  const bool at_once = destination - source < bytes || source - destination < bytes;
-  return at_once && bytes != 0 ? 1 : tiles_of(destination, bytes);
+bool overlaps_itself(const device_arena_copy_range& range) {
+  return range.destination - range.source < range.bytes || range.source - range.destination < range.bytes;
 }
+
+// Writes where the tiles of each range begin.
+struct Tiling {
+  u64 tiles = 0, each = 0;
+
+  Tiling(device_arena_copy_range* ranges, u64 count, u64 tile) {
+    bool alike = true;
+    for (u64 at = 0; at < count; at++) {
+      const bool at_once = ranges[at].bytes != 0 && overlaps_itself(ranges[at]);
+      const u64 own = at_once ? 1 : tiles_of(ranges[at].destination, ranges[at].bytes, tile);
+      alike = alike && (at == 0 || own == each);
+      each = own;
+      ranges[at].first_tile = tiles;
+      tiles += own;
+    }
+    if (!alike) each = 0;
+  }
+};
 
 u8 pattern(u64 at) { return (u8)((at * 2654435761u) >> 13 ^ at); }
 
@@ -135,12 +152,8 @@ struct Copies {
   };
   std::vector<device_arena_copy_range> ranges;
   std::vector<Entry> entries;
-  u64 tiles = 0;
 
-  void add(u64 destination, u64 source, u64 bytes) {
-    ranges.push_back({destination, source, bytes, tiles});
-    tiles += copy_tiles(destination, source, bytes);
-  }
+  void add(u64 destination, u64 source, u64 bytes) { ranges.push_back({destination, source, bytes, 0}); }
 
   // Two buffers that end where the range ends.
   void apart(u64 to, u64 from, u64 bytes) {
@@ -162,24 +175,27 @@ struct Copies {
   }
 
   // As one launch, or in lists that travel with it. What lists hold past their count is garbage.
-  void run(unsigned grid, unsigned block, bool few) {
+  void run(unsigned grid, unsigned block, bool few, bool in_short_tiles = false) {
+    const u64 tile = in_short_tiles ? DEVICE_ARENA_SHORT_TILE : DEVICE_ARENA_TILE;
     if (few) {
       for (u64 at = 0; at < ranges.size(); at += DEVICE_ARENA_COPY_FEW) {
         device_arena_copy_list list;
         std::memset(&list, 0xa5, sizeof list);
-        u64 own = 0, count = 0;
-        for (; count < DEVICE_ARENA_COPY_FEW && at + count < ranges.size(); count++) {
-          device_arena_copy_range& range = list.range[count] = ranges[at + count];
-          range.first_tile = own;
-          own += copy_tiles(range.destination, range.source, range.bytes);
-        }
-        launch(grid, block, [&] { device_arena_copy_few(list, count, own); });
+        u64 count = 0;
+        for (; count < DEVICE_ARENA_COPY_FEW && at + count < ranges.size(); count++) list.range[count] = ranges[at + count];
+        const Tiling tiling(list.range, count, tile);
+        launch(grid, block, [&] {
+          (in_short_tiles ? device_arena_copy_few_short : device_arena_copy_few)(list, count, tiling.tiles, tiling.each);
+        });
       }
     } else {
       // Of exactly the size as well.
       auto* exact = reinterpret_cast<device_arena_copy_range*>(bytes_of(ranges.size() * sizeof ranges[0]));
       std::memcpy(exact, ranges.data(), ranges.size() * sizeof ranges[0]);
-      launch(grid, block, [&] { device_arena_copy(exact, ranges.size(), tiles); });
+      const Tiling tiling(exact, ranges.size(), tile);
+      launch(grid, block, [&] {
+        (in_short_tiles ? device_arena_copy_short : device_arena_copy)(exact, ranges.size(), tiling.tiles, tiling.each);
+      });
       std::free(exact);
     }
     for (const Entry& entry : entries) {
@@ -189,7 +205,6 @@ struct Copies {
     }
     ranges.clear();
     entries.clear();
-    tiles = 0;
   }
 };
 
@@ -201,19 +216,33 @@ void short_copies() {
     for (u64 from = 0; from < 32; from++) {
       for (u64 bytes = 0; bytes <= 100; bytes++) copies.apart(to, from, bytes);
     }
-    copies.run(1 + to % 3, to % 2 ? 64 : 32, to % 8 == 7);
+    const unsigned blocks[] = {32, 64, 47};
+    copies.run(1 + to % 3, blocks[to % 3], to % 8 > 5, to % 2 == 1);
   }
 }
 
-void copies_around_tiles(unsigned grid, unsigned block) {
+void copies_around_tiles(unsigned grid, unsigned block, bool in_short_tiles) {
+  const u64 tile = in_short_tiles ? DEVICE_ARENA_SHORT_TILE : TILE;
   Copies copies;
   for (u64 to = 0; to < 16; to += 3) {
     for (u64 from = 0; from < 16; from += 1) {
-      for (u64 bytes : {TILE - 33, TILE - 16, TILE - 1, TILE, TILE + 1, TILE + 17, 2 * TILE - to, 3 * TILE + 5}) {
+      for (u64 bytes : {tile - 33, tile - 16, tile - 1, tile, tile + 1, tile + 17, 2 * tile - to, 3 * tile + 5}) {
         copies.apart(to, from, bytes);
       }
     }
-    copies.run(grid, block, false);
+    copies.run(grid, block, false, in_short_tiles);
+  }
+}
+
+// Where all have as many tiles, none is looked for.
+void alike_copies(unsigned grid, unsigned block, bool in_short_tiles) {
+  const u64 tile = in_short_tiles ? DEVICE_ARENA_SHORT_TILE : TILE;
+  for (u64 each = 1; each <= 3; each++) {
+    for (bool few : {false, true}) {
+      Copies copies;
+      for (u64 n = 0; n < 40; n++) copies.apart(n % 16, n / 3 % 16, each * tile - 15 - n);
+      copies.run(grid, block, few, in_short_tiles);
+    }
   }
 }
 
@@ -233,7 +262,7 @@ void overlaps(unsigned grid, unsigned block) {
 }
 
 // Thousands of ranges, some without bytes at either end and in between, some of many tiles.
-void many_ranges() {
+void many_ranges(bool in_short_tiles) {
   Copies copies;
   u64 state = 12345;
   for (u64 n = 0; n < 3000; n++) {
@@ -243,7 +272,7 @@ void many_ranges() {
     if (n % 500 == 250) bytes = 3 * TILE + random % 100;
     copies.apart(random / 7 % 16, random / 113 % 16, bytes);
   }
-  copies.run(3, 64, false);
+  copies.run(3, 64, false, in_short_tiles);
 }
 
 // ----------------------------------------------------------------------------------------------------------------- rows
@@ -420,11 +449,14 @@ extern "C" void device_arena_barrier(void) { barrier.wait(false); }
 int main() {
   short_copies();
   for (unsigned block : {32u, 47u, 64u}) {
-    copies_around_tiles(2, block);
+    copies_around_tiles(2, block, false);
+    copies_around_tiles(2, block, true);
+    alike_copies(3, block, block == 47);
     overlaps(block == 64 ? 3 : 1, block);
     fills(2, block);
   }
-  many_ranges();
+  many_ranges(false);
+  many_ranges(true);
   rows();
   overlapping_rows();
   rooms();

@@ -24,10 +24,16 @@ pub(crate) const SOURCE: &str = concat!(
     "\0"
 );
 
-/// Copies the ranges of a list in memory: its address, its length, and the tiles of all.
+/// Copies the ranges of a list in memory: its address, its length, the tiles of all, and those of each where all have as many
+/// ([`Tiling::each`]). Its blocks have [`COPY_THREADS`] threads at most.
 pub(crate) const COPY: &str = "device_arena_copy";
-/// Copies the ranges of a [`CopyList`]: the list, its length, and the tiles of all.
+/// Copies the ranges of a [`CopyList`]: the list, and the rest as for [`COPY`].
 pub(crate) const COPY_FEW: &str = "device_arena_copy_few";
+/// As [`COPY`], in tiles of [`SHORT_TILE`], for ranges that don't overlap themselves. Its blocks have [`SHORT_THREADS`] threads
+/// at most, and each [`TEAM`] of them moves a tile.
+pub(crate) const COPY_SHORT: &str = "device_arena_copy_short";
+/// As [`COPY_FEW`], and otherwise as [`COPY_SHORT`].
+pub(crate) const COPY_FEW_SHORT: &str = "device_arena_copy_few_short";
 /// Copies the rows that a [`Rows`] describes: that, by value. Its blocks have [`ROW_THREADS`] threads at most. Rows go along
 /// the grid's y, and the tiles of each along its x.
 pub(crate) const COPY_ROWS: &str = "device_arena_copy_rows";
@@ -37,6 +43,14 @@ pub(crate) const REWIND: &str = "device_arena_rewind";
 
 /// Bytes of a tile. Tiles end at multiples of [`WORD`] in the destination.
 pub(crate) const TILE: u64 = 32768;
+/// Bytes of a tile that a [`TEAM`] moves.
+pub(crate) const SHORT_TILE: u64 = 4096;
+/// Threads that move a short tile together.
+pub(crate) const TEAM: u32 = 32;
+/// Threads of a block of [`COPY`] and [`COPY_FEW`], at most.
+pub(crate) const COPY_THREADS: u32 = 512;
+/// Threads of a block of [`COPY_SHORT`] and [`COPY_FEW_SHORT`], at most.
+pub(crate) const SHORT_THREADS: u32 = 256;
 /// Bytes that a thread moves at once.
 pub(crate) const WORD: u64 = 16;
 /// Ranges of a [`CopyList`].
@@ -47,6 +61,9 @@ pub(crate) const FILL_LIST: usize = 16;
 pub(crate) const ROW_THREADS: u32 = 256;
 /// Bytes of a short row, at most: what 32 threads hold at once, where both ends are at words.
 pub(crate) const SHORT_ROW: u64 = 2048;
+/// Bytes of a range of a list, on average, below which its tiles are short: so measured on an H200, where longer ranges
+/// with ends that are not aligned alike are better off with a block.
+pub(crate) const SHORT_RANGE: u64 = 16384;
 /// For [`Rows::lanes`]: a block moves a tile.
 pub(crate) const WHOLE_BLOCK: u64 = 6;
 
@@ -141,24 +158,86 @@ const _: () = {
     assert!(size_of::<RowSide>() == 32 && size_of::<Rows>() == 96);
     assert!(size_of::<Room>() == 64 && align_of::<Room>() == 8);
     assert!(TILE.is_power_of_two() && TILE.is_multiple_of(WORD));
+    assert!(SHORT_TILE.is_power_of_two() && SHORT_TILE.is_multiple_of(WORD));
 };
 
 /// The tiles of a range that is filled.
 pub(crate) const fn fill_tiles(address: u64, bytes: u64) -> u64 {
+    tiles(address, bytes, TILE)
+}
+
+/// The tiles, of `tile` bytes each, of a range that is written.
+const fn tiles(address: u64, bytes: u64, tile: u64) -> u64 {
     if bytes == 0 {
         return 0;
     }
     // The first tile is shorter by what the address is past a multiple of a word. No range is so long that the sum
     // wraps; where one claims to be, it has as many tiles as can be.
-    bytes.saturating_add(address % WORD).div_ceil(TILE)
+    bytes.saturating_add(address % WORD).div_ceil(tile)
+}
+
+/// Whether the copy's ends share bytes.
+const fn overlaps_itself(destination: u64, source: u64, bytes: u64) -> bool {
+    destination.abs_diff(source) < bytes
 }
 
 /// The tiles of a range that is copied: a single one where it overlaps itself, because one block moves it in order.
-pub(crate) const fn copy_tiles(destination: u64, source: u64, bytes: u64) -> u64 {
-    if bytes != 0 && destination.abs_diff(source) < bytes {
-        return 1;
+const fn copy_tiles(destination: u64, source: u64, bytes: u64, tile: u64) -> u64 {
+    if overlaps_itself(destination, source, bytes) { 1 } else { tiles(destination, bytes, tile) }
+}
+
+/// How a list of ranges that all have bytes is cut into tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tiling {
+    /// Of all ranges.
+    pub(crate) tiles: u64,
+    /// Of each range, where all have as many and all are fewer than 2^32; 0 otherwise.
+    pub(crate) each: u64,
+    pub(crate) kind: TileKind,
+}
+
+/// Which kernels a list is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TileKind {
+    /// Tiles of [`SHORT_TILE`], a [`TEAM`] each. No range overlaps itself.
+    Short,
+    /// Tiles of [`TILE`], a block each.
+    Long,
+    /// As long ones, and at least one range overlaps itself.
+    Overlapping,
+}
+
+impl TileKind {
+    /// The kind for ranges of so many bytes on average.
+    pub(crate) const fn of(ranges: u64, bytes: u64, overlaps: bool) -> Self {
+        match (overlaps, ranges == 0 || bytes / ranges < SHORT_RANGE) {
+            (true, _) => Self::Overlapping,
+            (false, true) => Self::Short,
+            (false, false) => Self::Long,
+        }
     }
-    fill_tiles(destination, bytes)
+}
+
+impl Tiling {
+    /// Notes in each range where its tiles begin, and counts them.
+    pub(crate) fn of(ranges: &mut [CopyRange]) -> Self {
+        let (mut bytes, mut overlaps) = (0u64, false);
+        for range in &*ranges {
+            bytes = bytes.saturating_add(range.bytes);
+            overlaps |= overlaps_itself(range.destination, range.source, range.bytes);
+        }
+        let kind = TileKind::of(ranges.len() as u64, bytes, overlaps);
+        let tile = if kind == TileKind::Short { SHORT_TILE } else { TILE };
+        let (mut tiles, mut each, mut are_alike) = (0u64, 0, true);
+        for range in ranges {
+            let own = copy_tiles(range.destination, range.source, range.bytes, tile);
+            are_alike &= tiles == 0 || own == each;
+            each = own;
+            range.first_tile = tiles;
+            tiles = tiles.saturating_add(own);
+        }
+        Self { tiles, each: if are_alike && tiles >> 32 == 0 { each } else { 0 }, kind }
+    }
 }
 
 /// The tiles of a row: as many as it has wherever its destination begins, if that is not known for all rows.
@@ -194,8 +273,8 @@ mod tests {
     fn a_range_without_bytes_has_no_tile() {
         for address in [0, 1, 15, 16, TILE, u64::MAX] {
             assert_eq!(fill_tiles(address, 0), 0);
-            assert_eq!(copy_tiles(address, address, 0), 0);
-            assert_eq!(copy_tiles(address, 7, 0), 0);
+            assert_eq!(copy_tiles(address, address, 0, TILE), 0);
+            assert_eq!(copy_tiles(address, 7, 0, SHORT_TILE), 0);
         }
     }
 
@@ -228,14 +307,62 @@ mod tests {
     fn a_range_that_overlaps_itself_has_one_tile() {
         let bytes = 10 * TILE;
         for distance in [0, 1, 16, bytes - 1] {
-            assert_eq!(copy_tiles(1 << 40, (1 << 40) + distance, bytes), 1);
-            assert_eq!(copy_tiles((1 << 40) + distance, 1 << 40, bytes), 1);
+            assert_eq!(copy_tiles(1 << 40, (1 << 40) + distance, bytes, TILE), 1);
+            assert_eq!(copy_tiles((1 << 40) + distance, 1 << 40, bytes, TILE), 1);
         }
-        assert_eq!(copy_tiles(1 << 40, (1 << 40) + bytes, bytes), 10);
-        assert_eq!(copy_tiles((1 << 40) + bytes, 1 << 40, bytes), 10);
+        assert_eq!(copy_tiles(1 << 40, (1 << 40) + bytes, bytes, TILE), 10);
+        assert_eq!(copy_tiles((1 << 40) + bytes, 1 << 40, bytes, TILE), 10);
         // The destination's alignment counts, not the source's.
-        assert_eq!(copy_tiles(16, (1 << 40) + 1, TILE), 1);
-        assert_eq!(copy_tiles(17, 1 << 40, TILE), 2);
+        assert_eq!(copy_tiles(16, (1 << 40) + 1, TILE, TILE), 1);
+        assert_eq!(copy_tiles(17, 1 << 40, TILE, TILE), 2);
+        assert_eq!(copy_tiles(17, 1 << 40, SHORT_TILE, SHORT_TILE), 2);
+    }
+
+    fn apart(lengths: &[u64]) -> Vec<CopyRange> {
+        let (mut destination, mut source) = (1 << 40, 1 << 50);
+        let range = |&bytes: &u64| {
+            let range = CopyRange { destination, source, bytes, first_tile: 99 };
+            (destination, source) = (destination + bytes.next_multiple_of(16), source + bytes);
+            range
+        };
+        lengths.iter().map(range).collect()
+    }
+
+    #[test]
+    fn ranges_that_are_alike_are_not_looked_for() {
+        let tiling = |lengths: &[u64]| Tiling::of(&mut apart(lengths));
+        let short = |tiles, each| Tiling { tiles, each, kind: TileKind::Short };
+        let long = |tiles, each| Tiling { tiles, each, kind: TileKind::Long };
+        assert_eq!(tiling(&[]), short(0, 0));
+        assert_eq!(tiling(&[1]), short(1, 1));
+        assert_eq!(tiling(&[1000, 5, 4096]), short(3, 1));
+        assert_eq!(tiling(&[SHORT_TILE + 1, 2 * SHORT_TILE]), short(4, 2));
+        assert_eq!(tiling(&[SHORT_TILE + 1, 1]), short(3, 0));
+        assert_eq!(tiling(&[1, SHORT_TILE + 1]), short(3, 0));
+        assert_eq!(tiling(&[SHORT_RANGE; 3]), long(3, 1));
+        assert_eq!(tiling(&[TILE + 1, 2 * TILE]), long(4, 2));
+        // The mean says which kernel; the ends of all have to be numbers of 32 bits.
+        assert_eq!(tiling(&[TILE, 1, 1]), short(10, 0));
+        assert_eq!(tiling(&[(1 << 31) * TILE; 2]), long(1 << 32, 0));
+        assert_eq!(tiling(&[((1 << 32) - 1) * TILE]), long((1 << 32) - 1, (1 << 32) - 1));
+    }
+
+    #[test]
+    fn every_range_begins_where_the_one_before_it_ends() {
+        let mut ranges = apart(&[SHORT_TILE + 1, 1, 3 * SHORT_TILE, 7]);
+        Tiling::of(&mut ranges);
+        assert_eq!(ranges.iter().map(|range| range.first_tile).collect::<Vec<_>>(), [0, 2, 3, 6]);
+    }
+
+    #[test]
+    fn a_list_with_a_range_that_overlaps_itself_is_for_blocks() {
+        let mut ranges = apart(&[100, 10 * TILE]);
+        ranges[1].source = ranges[1].destination + 16;
+        assert_eq!(Tiling::of(&mut ranges), Tiling { tiles: 2, each: 1, kind: TileKind::Overlapping });
+        // A range that stays where it is, too.
+        let mut ranges = apart(&[100]);
+        ranges[0].source = ranges[0].destination;
+        assert_eq!(Tiling::of(&mut ranges).kind, TileKind::Overlapping);
     }
 
     #[test]
@@ -324,7 +451,7 @@ mod tests {
     #[test]
     fn the_source_is_one_text_with_every_kernel_and_ends_as_a_compiler_needs_it() {
         assert_eq!(SOURCE.find('\0'), Some(SOURCE.len() - 1));
-        for kernel in [COPY, COPY_FEW, COPY_ROWS, REWIND] {
+        for kernel in [COPY, COPY_FEW, COPY_SHORT, COPY_FEW_SHORT, COPY_ROWS, REWIND] {
             assert!(SOURCE.contains(&format!(" {kernel}(")), "{kernel}");
         }
         // What is included would be there already.

@@ -1,4 +1,4 @@
-//! Copies of the host backend, against plain loops.
+//! Copies of the host backend, against plain loops; and what several threads would gain, which the backend does not use.
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -54,6 +54,7 @@ pub fn copies(effort: Effort, report: &mut Report) -> Outcome {
         }
         let rounds = effort.rounds(2e3);
         let (mut owns, mut plains) = (Vec::new(), Vec::new());
+        let mut shared = THREADS.map(|_| Vec::new());
         for _ in 0..rounds {
             let begin = Instant::now();
             own()?;
@@ -61,11 +62,55 @@ pub fn copies(effort: Effort, report: &mut Report) -> Outcome {
             plain();
             owns.push(micros(between - begin));
             plains.push(micros(between.elapsed()));
+            for (threads, times) in THREADS.into_iter().zip(&mut shared) {
+                let begin = Instant::now();
+                by_threads(&ranges, threads);
+                times.push(micros(begin.elapsed()));
+            }
         }
         let mut row = Row::new(HOST, id, count as u64, 2 * moved as u64);
         row.add("copy on the host", Span::Host, Timing::of(owns, 1));
         row.add("copy_nonoverlapping", Span::Host, Timing::of(plains, 1));
+        for (name, times) in ["2 threads", "4 threads", "8 threads"].into_iter().zip(shared) {
+            row.add(name, Span::Host, Timing::of(times, 1));
+        }
         report.rows.push(row);
     }
     Ok(())
+}
+
+const THREADS: [usize; 3] = [2, 4, 8];
+
+/// The ranges, or the parts of a single one, shared out evenly among threads that are started for it.
+fn by_threads(ranges: &[CopyRange], threads: usize) {
+    let parts: Vec<CopyRange> = match ranges {
+        [range] => {
+            let part = range.bytes.div_ceil(threads).next_multiple_of(4096);
+            let part_at = |at: usize| CopyRange {
+                destination: range.destination.wrapping_add(at),
+                source: range.source.wrapping_add(at),
+                bytes: part.min(range.bytes - at),
+            };
+            (0..range.bytes).step_by(part).map(part_at).collect()
+        }
+        _ => ranges.to_vec(),
+    };
+    std::thread::scope(|scope| {
+        for share in parts.chunks(parts.len().div_ceil(threads)) {
+            let share: Vec<_> = share
+                .iter()
+                .map(|range| {
+                    (range.destination.expose_provenance(), range.source.expose_provenance(), range.bytes)
+                })
+                .collect();
+            scope.spawn(move || {
+                for (destination, source, bytes) in share {
+                    let source = std::ptr::with_exposed_provenance::<u8>(source);
+                    let destination = std::ptr::with_exposed_provenance_mut(destination);
+                    // SAFETY: the ranges are live until the scope ends, and no byte is in two of them.
+                    unsafe { std::ptr::copy_nonoverlapping(source, destination, bytes) };
+                }
+            });
+        }
+    });
 }

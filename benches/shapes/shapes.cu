@@ -458,8 +458,13 @@ int main(int count, char** arguments) {
   for (const Work& work : lab.works) printf(" %11s", work.name.c_str());
   printf("\n");
   if (part.empty() || part == "direct") {
-    lab.row("the crate's, 256 x 32", 32768, false, 0, [&](const Layout& layout) {
-      device_arena_copy<<<lab.blocks(layout.tiles, 32), 256, 0, lab.stream>>>(lab.listed, layout.ranges.size(), layout.tiles);
+    lab.row("the crate's, 128", DEVICE_ARENA_TILE, false, 0, [&](const Layout& layout) {
+      device_arena_copy<<<lab.blocks(layout.tiles, 0), 128, 0, lab.stream>>>(lab.listed, layout.ranges.size(), layout.tiles,
+                                                                            layout.each);
+    });
+    lab.row("the crate's for short ranges", DEVICE_ARENA_SHORT_TILE, false, 0, [&](const Layout& layout) {
+      device_arena_copy_short<<<lab.blocks((layout.tiles + 7) / 8, 0), 256, 0, lab.stream>>>(
+          lab.listed, layout.ranges.size(), layout.tiles, layout.each);
     });
     lab.direct_row<4, Hint::None, false>(32768, 256, 0);
     lab.direct_row<8, Hint::None, false>(32768, 128, 0);

@@ -13,16 +13,22 @@ use std::path::PathBuf;
 
 /// A kernel and its arguments: where each begins and how long it is, in bytes. As `backends/kernels/arena.cu` declares
 /// them, and as the crate passes them.
-const KERNELS: [(&str, &[(usize, usize)]); 4] = [
-    ("device_arena_copy", &[(0, 8), (8, 8), (16, 8)]),
-    ("device_arena_copy_few", &[(0, 2048), (2048, 8), (2056, 8)]),
+const KERNELS: [(&str, &[(usize, usize)]); 6] = [
+    ("device_arena_copy", &[(0, 8), (8, 8), (16, 8), (24, 8)]),
+    ("device_arena_copy_few", &[(0, 2048), (2048, 8), (2056, 8), (2064, 8)]),
+    ("device_arena_copy_few_short", &[(0, 2048), (2048, 8), (2056, 8), (2064, 8)]),
     ("device_arena_copy_rows", &[(0, 96)]),
+    ("device_arena_copy_short", &[(0, 8), (8, 8), (16, 8), (24, 8)]),
     ("device_arena_rewind", &[(0, 8), (8, 8), (16, 8), (24, 8), (32, 8), (40, 512), (552, 8), (560, 8)]),
 ];
 
 /// The threads of a kernel's largest block.
 fn largest_block(kernel: &str) -> u64 {
-    if kernel == "device_arena_copy_rows" { 256 } else { 1024 }
+    match kernel {
+        "device_arena_rewind" => 1024,
+        "device_arena_copy" | "device_arena_copy_few" => 512,
+        _ => 256,
+    }
 }
 
 const FOLDER: &str = "backends/kernels";

@@ -396,15 +396,21 @@ pub(crate) fn run_steps(
 
 #[test]
 fn programs_agree_with_the_model() {
-    let cases = std::env::var("DEVICE_ARENA_PROGRAMS").map_or(400, |count| count.parse().unwrap());
-    for subject in subjects() {
-        let config = Config { cases, failure_persistence: None, ..Config::default() };
-        let programs = (plan(), prop::collection::vec(step(), 1..30));
-        let outcome =
-            TestRunner::new(config).run(&programs, |(plan, steps)| run_program(&subject, &plan, &steps));
-        if let Err(failure) = outcome {
-            panic!("{}: {failure}", subject.name);
+    // Backends take their time side by side.
+    std::thread::scope(|scope| {
+        for subject in subjects() {
+            scope.spawn(move || programs_agree_on(&subject));
         }
-        println!("backend under test: {}, {cases} programs", subject.name);
+    });
+}
+
+fn programs_agree_on(subject: &Subject) {
+    let cases = std::env::var("DEVICE_ARENA_PROGRAMS").map_or(400, |count| count.parse().unwrap());
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let programs = (plan(), prop::collection::vec(step(), 1..30));
+    let outcome = TestRunner::new(config).run(&programs, |(plan, steps)| run_program(subject, &plan, &steps));
+    if let Err(failure) = outcome {
+        panic!("{}: {failure}", subject.name);
     }
+    println!("backend under test: {}, {cases} programs", subject.name);
 }

@@ -119,20 +119,27 @@ const MUST_MEET_UNDER_SMALL_LIMITS: &[&str] = &["too many outputs", "too many re
 
 #[test]
 fn programs_agree_with_the_model() {
-    let count = setting("DEVICE_ARENA_PROGRAMS", PROGRAMS);
-    for subject in subjects() {
-        let report = run_programs(&subject, program(), count);
-        for (what, times) in &report.met {
-            println!("    {times:8} {what}");
+    // Backends take their time side by side.
+    std::thread::scope(|scope| {
+        for subject in subjects() {
+            scope.spawn(move || programs_agree_on(&subject));
         }
-        let small = MUST_MEET_UNDER_SMALL_LIMITS.iter().filter(|_| cfg!(device_arena_small_limits));
-        let devices = MUST_MEET_ON_DEVICES.iter().filter(|_| subject.name() != "host");
-        let unmet: Vec<_> = MUST_MEET
-            .iter()
-            .chain(small)
-            .chain(devices)
-            .filter(|what| !report.met.contains_key(**what))
-            .collect();
-        assert!(unmet.is_empty() || count < PROGRAMS, "{}: no program met {unmet:?}", subject.name());
+    });
+}
+
+fn programs_agree_on(subject: &Subject) {
+    let count = setting("DEVICE_ARENA_PROGRAMS", PROGRAMS);
+    let report = run_programs(subject, program(), count);
+    for (what, times) in &report.met {
+        println!("    {times:8} {}: {what}", subject.name());
     }
+    let small = MUST_MEET_UNDER_SMALL_LIMITS.iter().filter(|_| cfg!(device_arena_small_limits));
+    let devices = MUST_MEET_ON_DEVICES.iter().filter(|_| subject.name() != "host");
+    let unmet: Vec<_> = MUST_MEET
+        .iter()
+        .chain(small)
+        .chain(devices)
+        .filter(|what| !report.met.contains_key(**what))
+        .collect();
+    assert!(unmet.is_empty() || count < PROGRAMS, "{}: no program met {unmet:?}", subject.name());
 }

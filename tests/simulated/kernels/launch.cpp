@@ -27,6 +27,8 @@
 static const grid::Kernel KERNELS[] = {
     GRID_KERNEL(device_arena_copy),
     GRID_KERNEL(device_arena_copy_few),
+    GRID_KERNEL(device_arena_copy_short),
+    GRID_KERNEL(device_arena_copy_few_short),
     GRID_KERNEL(device_arena_copy_rows),
     GRID_KERNEL(device_arena_rewind),
     GRID_KERNEL(compact),

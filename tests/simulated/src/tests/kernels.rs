@@ -117,12 +117,17 @@ fn the_copy_kernel_moves_ranges() {
     list[4].fields = [same + 37, same, 4900];
     let mut tiles = number_tiles(&mut list[..5], 2);
     assert_eq!(tiles, 3 + 1 + 1 + 1);
-    let mut count = count;
+    let (mut count, mut each) = (count, 0_u64);
     {
         let mut given = list;
         let few = function(module, c"device_arena_copy_few");
         occupy(stream);
-        let mut parameters = [(&raw mut given).cast(), (&raw mut count).cast(), (&raw mut tiles).cast()];
+        let mut parameters = [
+            (&raw mut given).cast(),
+            (&raw mut count).cast(),
+            (&raw mut tiles).cast(),
+            (&raw mut each).cast(),
+        ];
         assert_eq!(launch(few, 3, stream, &mut parameters), 0);
         // Parameters are the launch's own from then on.
         given.fill(Range::default());
@@ -140,7 +145,8 @@ fn the_copy_kernel_moves_ranges() {
     let ranges = device_memory(size_of_val(&list));
     let many = function(module, c"device_arena_copy");
     let (mut address, mut graph, mut executable) = (ranges, null(), null());
-    let mut parameters = [(&raw mut address).cast(), (&raw mut count).cast(), (&raw mut tiles).cast()];
+    let mut parameters =
+        [(&raw mut address).cast(), (&raw mut count).cast(), (&raw mut tiles).cast(), (&raw mut each).cast()];
     unsafe {
         assert_eq!(cuMemcpyHtoDAsync_v2(ranges, list.as_ptr().cast(), size_of_val(&list), stream), 0);
         assert_eq!(cuMemsetD8Async(to, 0, 100_000, stream), 0);
@@ -194,7 +200,7 @@ fn a_kernel_out_of_bounds_breaks_its_context() {
     for allowed in [true, false] {
         let few = function(load(&text()), c"device_arena_copy_few");
         let near = device_memory(64);
-        let (mut count, mut tiles, mut list) = (1_u64, 1_u64, [Range::default(); 64]);
+        let (mut count, mut tiles, mut each, mut list) = (1_u64, 1_u64, 1_u64, [Range::default(); 64]);
         list[0].fields = [far, near, 64];
         if allowed {
             unsafe {
@@ -202,7 +208,12 @@ fn a_kernel_out_of_bounds_breaks_its_context() {
                 assert_eq!(cuCtxEnablePeerAccess(there, 0), 704);
             }
         }
-        let mut parameters = [(&raw mut list).cast(), (&raw mut count).cast(), (&raw mut tiles).cast()];
+        let mut parameters = [
+            (&raw mut list).cast(),
+            (&raw mut count).cast(),
+            (&raw mut tiles).cast(),
+            (&raw mut each).cast(),
+        ];
         assert_eq!(launch(few, 2, null(), &mut parameters), 0);
         let status = unsafe { cuCtxSynchronize() };
         assert_eq!(status, if allowed { 0 } else { 700 });
@@ -217,7 +228,8 @@ fn a_kernel_out_of_bounds_breaks_its_context() {
     let few = function(load(&text()), c"device_arena_copy_few");
     // The nameless stream is the current context's, and the function another's.
     open(1);
-    let (mut count, mut tiles, mut list) = (0_u64, 0_u64, [Range::default(); 64]);
-    let mut parameters = [(&raw mut list).cast(), (&raw mut count).cast(), (&raw mut tiles).cast()];
+    let (mut count, mut tiles, mut each, mut list) = (0_u64, 0_u64, 0_u64, [Range::default(); 64]);
+    let mut parameters =
+        [(&raw mut list).cast(), (&raw mut count).cast(), (&raw mut tiles).cast(), (&raw mut each).cast()];
     assert_eq!(launch(few, 1, null(), &mut parameters), 400);
 }
