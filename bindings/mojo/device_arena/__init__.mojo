@@ -1,4 +1,20 @@
-"""Arenas for the outputs of inference calls, in host, CUDA or ROCm memory."""
+"""Arenas for the outputs of inference calls, in host, CUDA or ROCm memory.
+
+```mojo
+from device_arena import Arena, Executor, Library
+
+def main() raises:
+    var library = Library()  # what DEVICE_ARENA_LIBRARY names
+    var executor = Executor.for_host(library)
+    var arena = Arena(executor)  # nothing is allocated yet
+    var call = executor.begin(arena)  # rewinds, or raises CONTENDED
+    var rows = call.output[DType.float32](4)
+    rows.fill(1.5)
+    var view = rows^.publish()
+    call^.finish()
+    print(view.to_list()[3])
+```
+"""
 
 from .arena import Arena
 from .call import Call
