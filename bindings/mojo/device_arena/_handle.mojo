@@ -32,9 +32,9 @@ struct Handle(Movable):
 
     def end(mut self) raises ArenaError:
         """Ends it, and says how that went."""
-        var id = self.take()
         var failure = Failure()
-        failure.check(self.free(id, failure.out()))
+        failure.check(self.free(self.id, failure.out()))
+        self.id = 0
 
     def take(mut self) -> UInt64:
         """Its number, which somebody else ends."""

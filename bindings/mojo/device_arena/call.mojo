@@ -150,9 +150,9 @@ struct Call(Movable):
         Raises:
             DRIVER, or what else kept the call from ending well: its views are stale then.
         """
-        var id = self._handle.take()
         var failure = Failure()
-        failure.check(self._arena[].loaded[].c.call_finish(id, failure.out()))
+        failure.check(self._arena[].loaded[].c.call_finish(self._handle.id, failure.out()))
+        _ = self._handle.take()
 
     def defer(deinit self) raises ArenaError -> Deferred:
         """Leaves the call to the work that is queued on its executor now: its arena is held until that has passed, and the call

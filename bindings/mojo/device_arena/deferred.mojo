@@ -115,6 +115,17 @@ struct DeferredWork[W: Work](Movable):
         """
         return self._deferred.is_done()
 
+    def wait_timeout(self, nanoseconds: UInt64) raises ArenaError:
+        """Blocks until the work has passed, for some time. What the work has returned is `wait`'s to answer.
+
+        Args:
+            nanoseconds: How long at most.
+
+        Raises:
+            PENDING where the time was up first; else what came of the work.
+        """
+        self._deferred.wait_timeout(nanoseconds)
+
     def wait(deinit self) raises ArenaError -> Self.W.Result:
         """Blocks until the work has passed.
 

@@ -93,6 +93,11 @@ def test_deferred_work_holds_the_arena_until_it_has_passed() raises:
     assert_equal(refusal(begin), Status.CONTENDED)
     assert_equal(refusal(copy), Status.INVALID_ARGUMENT)
     assert_false(deferred.is_done())
+
+    def wait() raises ArenaError {imm deferred}:
+        deferred.wait_timeout(1_000_000)
+
+    assert_equal(refusal(wait), Status.PENDING)
     _ = gate[].is_open.fetch_add(1)
     var view = deferred^.wait()
     assert_values(view.to_list(), 10)

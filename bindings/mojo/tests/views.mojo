@@ -162,6 +162,27 @@ def test_a_guard_in_a_with_ends_with_its_block() raises:
     assert_equal(refusal(begin), Status.OK)
 
 
+def fail_while_reading(view: View[DType.int32]) raises:
+    with view.read() as numbers:
+        if len(numbers) > 0:
+            raise Error("the reader failed")
+
+
+def test_a_guard_ends_where_its_block_raises() raises:
+    var library = Library()
+    var arena = Arena(library)
+    var call = arena.begin()
+    var view = published(call)
+    call^.finish()
+    var has_failed = False
+    try:
+        fail_while_reading(view)
+    except:
+        has_failed = True
+    assert_true(has_failed)
+    arena.begin().finish()
+
+
 def test_the_values_of_a_guard_keep_it() raises:
     var library = Library()
     var arena = Arena(library)
