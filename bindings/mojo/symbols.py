@@ -32,6 +32,9 @@ NUMBERS = {
 }
 
 
+SIZES = {"Int8": 1, "UInt8": 1, "Int32": 4, "UInt32": 4, "Int64": 8, "UInt64": 8, "UInt": 8, "Float32": 4, "Float64": 8}
+
+
 def camel(name):
     """`device_arena_view_description_t` as `CViewDescription`."""
     return "C" + "".join(part.title() for part in name.removeprefix(PREFIX).removesuffix("_t").split("_"))
@@ -94,6 +97,23 @@ class Header:
             return camel(kind)
         return self.mojo(self.aliases[kind])
 
+    def layout(self, kind):
+        """Size and alignment of a type of C's, in bytes."""
+        kind = " ".join(word for word in kind.split() if word not in ("const", "struct", "enum"))
+        if kind.endswith("*"):
+            return 8, 8
+        if kind in self.records:
+            end, most = 0, 1
+            for field, _, count in self.records[kind]:
+                size, alignment = self.layout(field)
+                end = -(-end // alignment) * alignment + size * (1 if count is None else count)
+                most = max(most, alignment)
+            return -(-end // most) * most, most
+        if kind in self.aliases:
+            return self.layout(self.aliases[kind])
+        size = 4 if kind in self.enums else SIZES[NUMBERS[kind]]
+        return size, size
+
     def function(self, result, parameters):
         kinds = ", ".join(self.mojo(kind) for kind, _, _ in parameters)
         return f'def({kinds}) thin abi("C") -> {self.mojo(result)}'
@@ -114,6 +134,8 @@ def records(header, names):
     lines = [
         '"""The records of the C ABI, as its header lays them out. Made by `symbols.py`."""',
         "",
+        "from std.sys.info import size_of",
+        "",
         "comptime Out[T: AnyType] = Pointer[T, MutUnsafeAnyOrigin]",
         '"""A place that a function fills in."""',
         "",
@@ -129,6 +151,7 @@ def records(header, names):
             continue
         lines += ["", "", f"struct {camel(name)}(Copyable):"]
         zeros = ["", "    def __init__(out self):"]
+        zeros.append(f"        comptime assert size_of[Self]() == {header.layout(name)[0]}, \"its size is not C's\"")
         for kind, field, count in fields:
             kind = "Int" if kind.endswith("*") else header.mojo(kind)
             zero = f"{kind}()" if kind.startswith("C") else "0"

@@ -1,5 +1,7 @@
 """The records of the C ABI, as its header lays them out. Made by `symbols.py`."""
 
+from std.sys.info import size_of
+
 comptime Out[T: AnyType] = Pointer[T, MutUnsafeAnyOrigin]
 """A place that a function fills in."""
 
@@ -16,6 +18,7 @@ struct CError(Copyable):
     var message: Array[UInt8, 1020]
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 1024, "its size is not C's"
         self.status = 0
         self.message = Array[UInt8, 1020](uninitialized=True)
 
@@ -31,6 +34,7 @@ struct COptions(Copyable):
     var reserved: UInt32
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 48, "its size is not C's"
         self.alignment = 0
         self.first_capacity = 0
         self.byte_limit = 0
@@ -46,6 +50,7 @@ struct CDescription(Copyable):
     var device: Int32
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 8, "its size is not C's"
         self.residency = 0
         self.device = 0
 
@@ -64,6 +69,7 @@ struct CStats(Copyable):
     var reserved: Array[UInt64, 6]
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 128, "its size is not C's"
         self.allocations = 0
         self.frees = 0
         self.failed_frees = 0
@@ -85,6 +91,7 @@ struct CCopy(Copyable):
     var count: UInt64
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 40, "its size is not C's"
         self.to = 0
         self.to_first = 0
         self.`from` = 0
@@ -100,6 +107,7 @@ struct CDevice(Copyable):
     var architecture: Array[UInt8, 64]
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 208, "its size is not C's"
         self.vendor = 0
         self.ordinal = 0
         self.total_bytes = 0
@@ -119,6 +127,7 @@ struct CSlot(Copyable):
     var is_alias: UInt32
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 64, "its size is not C's"
         self.node = 0
         self.offset = 0
         self.size = 0
@@ -137,6 +146,7 @@ struct CPlanDescription(Copyable):
     var fingerprint: Array[UInt64, 2]
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 40, "its size is not C's"
         self.nodes = 0
         self.total = 0
         self.alignment = 0
@@ -157,6 +167,7 @@ struct CPointerInfo(Copyable):
     var reserved: UInt32
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 56, "its size is not C's"
         self.memory = 0
         self.vendor = 0
         self.device = 0
@@ -178,6 +189,7 @@ struct CStaged(Copyable):
     var copied_bytes: UInt64
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 40, "its size is not C's"
         self.bytes = 0
         self.byte_count = 0
         self.offsets = 0
@@ -192,6 +204,7 @@ struct CTapeDescription(Copyable):
     var device: Int32
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 24, "its size is not C's"
         self.items = 0
         self.bytes = 0
         self.memory = 0
@@ -206,6 +219,7 @@ struct CViewDescription(Copyable):
     var reserved: UInt32
 
     def __init__(out self):
+        comptime assert size_of[Self]() == 32, "its size is not C's"
         self.arena = CDescription()
         self.bytes = 0
         self.generation = 0
