@@ -7,6 +7,12 @@
 // offsets and alignments are bytes, and times nanoseconds, unless it says otherwise. Pointers are null where that is said,
 // and else to what their types say; what a function refuses, it leaves as it was.
 //
+// To begin with, in this order: device_arena_library_load, device_arena_init, device_arena_call_begin,
+// device_arena_call_output, device_arena_output_data, device_arena_output_publish, device_arena_call_finish,
+// device_arena_view_read_begin and device_arena_view_read_end. Functions without an object in their names, from
+// device_arena_init to device_arena_trim, are an arena's. Every handle is to be ended: by the function that uses it up, or by
+// the `free` or `end` of its kind.
+//
 // The header of the same name that kernels include is another one, and both can be included in one program.
 
 #ifndef DEVICE_ARENA_C_H
@@ -270,7 +276,8 @@ typedef uint64_t device_arena_call_t;
 // Where calls compute: the host, or one device together with one stream.
 typedef uint64_t device_arena_executor_t;
 
-// Room in an arena that the running call may write. It may be filled on any thread, and outlive its call.
+// Room in an arena that the running call may write. It may be filled on any thread, and outlive its call: until it is
+// published or freed it holds the arena, and no other call can begin.
 typedef uint64_t device_arena_output_t;
 
 // The exclusive use of a planned arena, from its begin to its end. It is used by one thread at a time.
@@ -290,11 +297,12 @@ typedef struct device_arena_copy_t {
   uint64_t count;
 } device_arena_copy_t;
 
-// What comes of a deferred call, once its work has passed. The arena is held until then.
+// What comes of a deferred call, once its work has passed. The arena is held until then, and not until this is freed.
 typedef uint64_t device_arena_deferred_t;
 
 // Deferred work. It uses the call, which is its own as long as it runs, and answers a `device_arena_status_t`: 0 finishes
-// the call, any other number abandons it and is what `device_arena_call_wait` answers. It must not unwind.
+// the call, and any other number abandons it. It does not end the call itself, and publishes or frees its outputs before it
+// returns. What it publishes, or has to say of a failure, it hands on through `user_data`. It must not unwind.
 typedef int32_t (*device_arena_work_t)(device_arena_call_t call, void *user_data);
 
 // A caller's function that takes its pointer back: it is called once, on any thread, and must not unwind.
@@ -456,7 +464,7 @@ device_arena_status_t device_arena_init_with_options(device_arena_t *arena,
                                                      const struct device_arena_options_t *options,
                                                      struct device_arena_error_t *error);
 
-// Frees an arena: its views are stale from then on. A call, a guard or an export that is alive then goes on, and the last of
+// Frees an arena: its views are stale from then on. A call, a guard or a tensor that is alive then goes on, and the last of
 // them frees the blocks. It waits for the queued work of a deferred call.
 device_arena_status_t device_arena_free(device_arena_t arena,
                                         struct device_arena_error_t *error);
@@ -472,25 +480,27 @@ device_arena_status_t device_arena_stats(device_arena_t arena,
                                          struct device_arena_error_t *error);
 
 // Makes sure that the next call can take so many bytes without asking the driver. Views of the last call stay current.
+// CONTENDED while somebody holds the arena.
 device_arena_status_t device_arena_reserve(device_arena_t arena,
                                            uint64_t bytes,
                                            struct device_arena_error_t *error);
 
 // Gives every block back to the driver and makes every view stale. `freed_out`, which may be null, takes the bytes that
-// were freed.
+// were freed. CONTENDED while somebody holds the arena.
 device_arena_status_t device_arena_trim(device_arena_t arena,
                                         uint64_t *freed_out,
                                         struct device_arena_error_t *error);
 
 // Begins a call: rewinds the arena, so that every view of the call before is stale. `executor` says where it computes; 0 for
-// where the arena was made for. CONTENDED while a call, deferred work, a guard or an export holds the arena;
-// INVALID_ARGUMENT for the arena of another executor's device.
+// where the arena was made for. CONTENDED while the arena is held: by a call, by an output that is neither published nor
+// freed, by deferred work, by a guard or by a tensor of DLPack. INVALID_ARGUMENT for the arena of another executor's device.
 device_arena_status_t device_arena_call_begin(device_arena_call_t *call,
                                               device_arena_t arena,
                                               device_arena_executor_t executor,
                                               struct device_arena_error_t *error);
 
-// Begins a call, and waits for the arena to be free for so many nanoseconds at most.
+// Begins a call as `device_arena_call_begin` does, and waits for the arena to be free for so many nanoseconds at most:
+// CONTENDED where it was held all that time.
 device_arena_status_t device_arena_call_begin_timeout(device_arena_call_t *call,
                                                       device_arena_t arena,
                                                       device_arena_executor_t executor,
@@ -498,7 +508,7 @@ device_arena_status_t device_arena_call_begin_timeout(device_arena_call_t *call,
                                                       struct device_arena_error_t *error);
 
 // Room for so many bytes, aligned to the arena's alignment. It shows what it held before. 0 bytes are room for none, and
-// allocate nothing.
+// allocate nothing. OUT_OF_MEMORY, or OVER_LIMIT for the arena's own limits; the call goes on then.
 device_arena_status_t device_arena_call_output(device_arena_output_t *output,
                                                device_arena_call_t call,
                                                uint64_t bytes,
@@ -509,8 +519,10 @@ device_arena_status_t device_arena_call_output(device_arena_output_t *output,
 device_arena_status_t device_arena_call_finish(device_arena_call_t call,
                                                struct device_arena_error_t *error);
 
-// Ends a call without a result: its views are stale at once. The handle is dead from then on.
-device_arena_status_t device_arena_call_abandon(device_arena_call_t call, struct device_arena_error_t *error);
+// Ends a call without a result: its views are stale at once. The handle is dead from then on. What fails after a begin ends
+// its call by this, and frees the outputs that it has not published: either holds the arena for good if it is left open.
+device_arena_status_t device_arena_call_abandon(device_arena_call_t call,
+                                                struct device_arena_error_t *error);
 
 // Copies the first `count` elements of one slot to the start of another. As many as both hold are copied, and `moved_out`,
 // which may be null, is told how many. Slots that start together are left as they are.
@@ -558,8 +570,9 @@ device_arena_status_t device_arena_run_clear(device_arena_run_t run,
                                              struct device_arena_error_t *error);
 
 // Runs `work` in the executor's order: on the host's worker; on a device at once, where it only queues. The arena is held
-// until all of it has passed. `executor` is 0 for the one that the arena was made for. `release`, which may be null, is
-// called with `user_data` when `work` has returned, on the same thread; after a failure neither is called.
+// until all of it has passed. `executor` is 0 for the one that the arena was made for, and INVALID_ARGUMENT where it was
+// made for a library. CONTENDED as for `device_arena_call_begin`. `release`, which may be null, is called with `user_data`
+// when `work` has returned, on the same thread; after a failure neither is called.
 //
 // # Safety
 //
@@ -573,15 +586,16 @@ device_arena_status_t device_arena_call_defer_work(device_arena_deferred_t *defe
                                                    struct device_arena_error_t *error);
 
 // Leaves a call to the work that is queued on the executor now: its arena is held until that has passed, and the call is
-// finished then. `executor` is 0 for the one that the call computes on. The call's handle is dead from then on; after a
-// failure the call is as it was.
+// finished then. `executor` is 0 for the one that the call computes on, and INVALID_ARGUMENT where that is none. The call's
+// handle is dead from then on; after a failure the call is as it was.
 device_arena_status_t device_arena_call_defer(device_arena_deferred_t *deferred,
                                               device_arena_call_t call,
                                               device_arena_executor_t executor,
                                               struct device_arena_error_t *error);
 
-// Blocks until the work of a deferred call has passed, or for so many nanoseconds at most, and answers what came of it:
-// PENDING where the time was up first, and else what the work answered. It may be asked again.
+// Blocks until the work of a deferred call has passed, or for so many nanoseconds at most, UINT64_MAX for as long as it
+// takes, and answers what came of it: PENDING where the time was up first, and else what the work answered, DRIVER where that
+// is no status. It may be asked again.
 device_arena_status_t device_arena_call_wait(device_arena_deferred_t deferred,
                                              uint64_t nanoseconds,
                                              struct device_arena_error_t *error);
@@ -699,8 +713,8 @@ device_arena_status_t device_arena_library_device_count(device_arena_library_t l
                                                         uint32_t *count_out,
                                                         struct device_arena_error_t *error);
 
-// The room's address on the host, and its size in bytes. Both hold until the output is published or freed. DEVICE for a
-// device's memory; PENDING while a device may use the room.
+// The room's address on the host, and its size in bytes, which `bytes_out` takes and may be null. Both hold until the output
+// is published or freed. DEVICE for a device's memory; PENDING while a device may use the room.
 device_arena_status_t device_arena_output_data(device_arena_output_t output,
                                                void **data_out,
                                                uint64_t *bytes_out,
@@ -919,7 +933,8 @@ device_arena_status_t device_arena_run_device_pointer(device_arena_run_t run,
                                                       void **pointer_out,
                                                       struct device_arena_error_t *error);
 
-// The arena's first address on the host, which offsets of the plan count from, and its size; it holds until the run ends.
+// The arena's first address on the host, which offsets of the plan count from, and its size, which `bytes_out` takes and may
+// be null; it holds until the run ends.
 // DEVICE for a device's memory; PENDING while a device may use it.
 device_arena_status_t device_arena_run_data(device_arena_run_t run,
                                             void **data_out,
@@ -1049,7 +1064,8 @@ device_arena_status_t device_arena_view_describe(device_arena_view_t view,
                                                  struct device_arena_error_t *error);
 
 // Holds the bytes for reading on the host: no call can begin until `device_arena_view_read_end`, until which the address
-// holds. INVALID_ARGUMENT for a stale view; DEVICE for a device's memory; PENDING before the call has finished.
+// holds. `bytes_out` may be null. INVALID_ARGUMENT for a stale view; DEVICE for a device's memory; PENDING before the call has
+// finished.
 device_arena_status_t device_arena_view_read_begin(device_arena_guard_t *guard,
                                                    device_arena_view_t view,
                                                    const void **data_out,

@@ -170,7 +170,7 @@ pub extern "C" fn device_arena_init_with_options(
     })
 }
 
-/// Frees an arena: its views are stale from then on. A call, a guard or an export that is alive then goes on, and the last of
+/// Frees an arena: its views are stale from then on. A call, a guard or a tensor that is alive then goes on, and the last of
 /// them frees the blocks. It waits for the queued work of a deferred call.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_free(
@@ -210,6 +210,7 @@ pub extern "C" fn device_arena_stats(
 }
 
 /// Makes sure that the next call can take so many bytes without asking the driver. Views of the last call stay current.
+/// CONTENDED while somebody holds the arena.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_reserve(
     arena: device_arena_t,
@@ -220,7 +221,7 @@ pub extern "C" fn device_arena_reserve(
 }
 
 /// Gives every block back to the driver and makes every view stale. `freed_out`, which may be null, takes the bytes that
-/// were freed.
+/// were freed. CONTENDED while somebody holds the arena.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_trim(
     arena: device_arena_t,

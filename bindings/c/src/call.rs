@@ -117,8 +117,8 @@ pub(crate) fn insert_call(
 }
 
 /// Begins a call: rewinds the arena, so that every view of the call before is stale. `executor` says where it computes; 0 for
-/// where the arena was made for. CONTENDED while a call, deferred work, a guard or an export holds the arena;
-/// INVALID_ARGUMENT for the arena of another executor's device.
+/// where the arena was made for. CONTENDED while the arena is held: by a call, by an output that is neither published nor
+/// freed, by deferred work, by a guard or by a tensor of DLPack. INVALID_ARGUMENT for the arena of another executor's device.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_call_begin(
     call: Option<&mut MaybeUninit<device_arena_call_t>>,
@@ -129,7 +129,8 @@ pub extern "C" fn device_arena_call_begin(
     cross(error, || begin(call, arena, executor, None))
 }
 
-/// Begins a call, and waits for the arena to be free for so many nanoseconds at most.
+/// Begins a call as `device_arena_call_begin` does, and waits for the arena to be free for so many nanoseconds at most:
+/// CONTENDED where it was held all that time.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_call_begin_timeout(
     call: Option<&mut MaybeUninit<device_arena_call_t>>,
@@ -142,7 +143,7 @@ pub extern "C" fn device_arena_call_begin_timeout(
 }
 
 /// Room for so many bytes, aligned to the arena's alignment. It shows what it held before. 0 bytes are room for none, and
-/// allocate nothing.
+/// allocate nothing. OUT_OF_MEMORY, or OVER_LIMIT for the arena's own limits; the call goes on then.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_call_output(
     output: Option<&mut MaybeUninit<device_arena_output_t>>,
@@ -171,7 +172,8 @@ pub extern "C" fn device_arena_call_finish(
     cross(error, || Ok(use_up_own("finish", call, Ok)?.finish()?))
 }
 
-/// Ends a call without a result: its views are stale at once. The handle is dead from then on.
+/// Ends a call without a result: its views are stale at once. The handle is dead from then on. What fails after a begin ends
+/// its call by this, and frees the outputs that it has not published: either holds the arena for good if it is left open.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_call_abandon(
     call: device_arena_call_t,

@@ -21,11 +21,12 @@ use crate::status::device_arena_error_t;
 use crate::status::device_arena_status_t::{self, DEVICE_ARENA_STATUS_DRIVER, DEVICE_ARENA_STATUS_PENDING};
 use crate::table::{get, insert, object, remove};
 
-/// What comes of a deferred call, once its work has passed. The arena is held until then.
+/// What comes of a deferred call, once its work has passed. The arena is held until then, and not until this is freed.
 pub type device_arena_deferred_t = u64;
 
 /// Deferred work. It uses the call, which is its own as long as it runs, and answers a `device_arena_status_t`: 0 finishes
-/// the call, any other number abandons it and is what `device_arena_call_wait` answers. It must not unwind.
+/// the call, and any other number abandons it. It does not end the call itself, and publishes or frees its outputs before it
+/// returns. What it publishes, or has to say of a failure, it hands on through `user_data`. It must not unwind.
 pub type device_arena_work_t =
     Option<unsafe extern "C" fn(call: device_arena_call_t, user_data: *mut c_void) -> i32>;
 
@@ -137,8 +138,9 @@ fn chosen(
 }
 
 /// Runs `work` in the executor's order: on the host's worker; on a device at once, where it only queues. The arena is held
-/// until all of it has passed. `executor` is 0 for the one that the arena was made for. `release`, which may be null, is
-/// called with `user_data` when `work` has returned, on the same thread; after a failure neither is called.
+/// until all of it has passed. `executor` is 0 for the one that the arena was made for, and INVALID_ARGUMENT where it was
+/// made for a library. CONTENDED as for `device_arena_call_begin`. `release`, which may be null, is called with `user_data`
+/// when `work` has returned, on the same thread; after a failure neither is called.
 ///
 /// # Safety
 ///
@@ -179,8 +181,8 @@ pub unsafe extern "C" fn device_arena_call_defer_work(
 }
 
 /// Leaves a call to the work that is queued on the executor now: its arena is held until that has passed, and the call is
-/// finished then. `executor` is 0 for the one that the call computes on. The call's handle is dead from then on; after a
-/// failure the call is as it was.
+/// finished then. `executor` is 0 for the one that the call computes on, and INVALID_ARGUMENT where that is none. The call's
+/// handle is dead from then on; after a failure the call is as it was.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_call_defer(
     deferred: Option<&mut MaybeUninit<device_arena_deferred_t>>,
@@ -202,8 +204,9 @@ pub extern "C" fn device_arena_call_defer(
     })
 }
 
-/// Blocks until the work of a deferred call has passed, or for so many nanoseconds at most, and answers what came of it:
-/// PENDING where the time was up first, and else what the work answered. It may be asked again.
+/// Blocks until the work of a deferred call has passed, or for so many nanoseconds at most, UINT64_MAX for as long as it
+/// takes, and answers what came of it: PENDING where the time was up first, and else what the work answered, DRIVER where that
+/// is no status. It may be asked again.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_call_wait(
     deferred: device_arena_deferred_t,

@@ -15,7 +15,8 @@ use crate::status::{device_arena_error_t, device_arena_status_t};
 use crate::table::{get, insert, object, remove};
 use crate::view::{ViewObject, device_arena_view_t};
 
-/// Room in an arena that the running call may write. It may be filled on any thread, and outlive its call.
+/// Room in an arena that the running call may write. It may be filled on any thread, and outlive its call: until it is
+/// published or freed it holds the arena, and no other call can begin.
 pub type device_arena_output_t = u64;
 
 pub(crate) struct OutputObject {
@@ -35,8 +36,8 @@ impl OutputObject {
     }
 }
 
-/// The room's address on the host, and its size in bytes. Both hold until the output is published or freed. DEVICE for a
-/// device's memory; PENDING while a device may use the room.
+/// The room's address on the host, and its size in bytes, which `bytes_out` takes and may be null. Both hold until the output
+/// is published or freed. DEVICE for a device's memory; PENDING while a device may use the room.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_output_data(
     output: device_arena_output_t,

@@ -224,7 +224,8 @@ pub extern "C" fn device_arena_run_device_pointer(
     })
 }
 
-/// The arena's first address on the host, which offsets of the plan count from, and its size; it holds until the run ends.
+/// The arena's first address on the host, which offsets of the plan count from, and its size, which `bytes_out` takes and may
+/// be null; it holds until the run ends.
 /// DEVICE for a device's memory; PENDING while a device may use it.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_run_data(

@@ -106,7 +106,8 @@ pub extern "C" fn device_arena_view_describe(
 }
 
 /// Holds the bytes for reading on the host: no call can begin until `device_arena_view_read_end`, until which the address
-/// holds. INVALID_ARGUMENT for a stale view; DEVICE for a device's memory; PENDING before the call has finished.
+/// holds. `bytes_out` may be null. INVALID_ARGUMENT for a stale view; DEVICE for a device's memory; PENDING before the call has
+/// finished.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_view_read_begin(
     guard: Option<&mut MaybeUninit<device_arena_guard_t>>,

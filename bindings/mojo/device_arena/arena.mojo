@@ -117,7 +117,7 @@ struct Arena(Movable):
             The call.
 
         Raises:
-            CONTENDED while a call, deferred work, a guard or an export holds the arena.
+            CONTENDED while a call, an open output, deferred work or a guard holds the arena.
         """
         return self._begin(0)
 
@@ -162,7 +162,7 @@ struct Arena(Movable):
         return freed
 
     def close(deinit self) raises ArenaError:
-        """Frees the arena now, whoever has views of it: they are stale. A call, a guard or an export that is alive goes on, and
+        """Frees the arena now, whoever has views of it: they are stale. A call, an output or a guard that is alive goes on, and
         the last of them frees the blocks.
 
         Raises:

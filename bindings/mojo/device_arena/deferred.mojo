@@ -69,13 +69,14 @@ struct Deferred(Movable):
 
 
 trait Work(Deinitable, Movable):
-    """Work that is deferred."""
+    """Work that is deferred: a type with what it needs, what it comes to as `Result`, and `run`, for `defer` to run."""
 
     comptime Result: Movable & Deinitable
     """What comes of it."""
 
     def run(mut self, mut call: Call) raises ArenaError -> Self.Result:
-        """Does it: on another thread for the host; at once, and only queueing, for a device. What it raises abandons the call.
+        """Does it: on another thread for the host; at once, and only queueing, for a device. What it raises abandons the call,
+        and is what `wait` raises. It publishes its outputs and does not end the call.
 
         Args:
             call: The call, which ends with the work.

@@ -229,7 +229,7 @@ struct Executor(ImplicitlyCopyable):
             The call.
 
         Raises:
-            CONTENDED while a call, deferred work, a guard or an export holds the arena; INVALID_ARGUMENT for the arena of
+            CONTENDED while a call, an open output, deferred work or a guard holds the arena; INVALID_ARGUMENT for the arena of
             another executor's device.
         """
         return arena._begin(self._handle[].id)

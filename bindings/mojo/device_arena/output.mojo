@@ -12,7 +12,8 @@ from .view import View
 struct Output[dtype: DType](Movable, Sized):
     """Room in an arena for values, which the call that it is of may write.
 
-    One that is dropped without being published leaves nothing to be read.
+    One that is dropped without being published leaves nothing to be read. Until it is published or dropped, no other call can
+    begin.
 
     Parameters:
         dtype: The type of the values.

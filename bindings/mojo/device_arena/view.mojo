@@ -171,7 +171,8 @@ struct View[dtype: DType](ImplicitlyCopyable, Sized):
 struct ReadGuard[dtype: DType](Movable, Sized):
     """What a reader on the host holds: the values stay, and no call can begin.
 
-    It ends with a `with`, or by `end`, or else after its last use. What `span` shows keeps it.
+    It ends with a `with`, or by `end`, or else after its last use. What `span` shows keeps it. Where errors are typed, Mojo 1.2.0
+    refuses a `with` whose block raises nothing: name the guard there, and end it by `end`.
 
     Parameters:
         dtype: The type of the values.
