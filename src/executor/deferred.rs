@@ -148,17 +148,13 @@ fn perform<R>(mut call: Call, work: impl FnOnce(&mut Call) -> Result<R>) -> Resu
     outcome_of(outcome).inspect(|_| call.end())
 }
 
-/// Leaves `call` to the work that is in the stream now.
-pub(super) fn call(backend: &AnyBackend, stream: &Stream, call: Call) -> Result<Deferred<()>, Refused<Call>> {
-    let event = match backend.record(stream) {
-        Ok(event) => event,
-        Err(error) => return Err(Refused::new(error, call)),
-    };
+/// Leaves `call` to the work that is in the stream ahead of `event`.
+pub(super) fn behind(backend: &AnyBackend, event: Event, call: Call) -> Deferred<()> {
     // SAFETY: the call is an owner.
     let core = unsafe { CoreRef::new(call.core_ptr()) };
     call.defer(event.clone());
     let outcome = Arc::new(Mutex::new(Some(Ok(()))));
-    Ok(Deferred { backend: backend.clone(), event: Some(event), outcome, unsettled: Some(core), waker: None })
+    Deferred { backend: backend.clone(), event: Some(event), outcome, unsettled: Some(core), waker: None }
 }
 
 impl<R> Deferred<R> {
