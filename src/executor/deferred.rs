@@ -73,6 +73,8 @@ where
         Err(error) => return Err(Refused::new(error, work)),
     };
     call.mark_deferred();
+    // SAFETY: the call is an owner.
+    let core = unsafe { CoreRef::new(call.core_ptr()) };
     let outcome: Outcome<R> = Arc::default();
     let slot = Arc::clone(&outcome);
     let job = move || {
@@ -80,7 +82,10 @@ where
         *locked(&slot) = Some(result);
     };
     let event = match backend.enqueue(stream, Box::new(job)) {
-        Ok(event) => Some(event),
+        Ok(event) => {
+            core.note_worked(event.clone());
+            Some(event)
+        }
         Err(refused) => {
             (refused.value)();
             None

@@ -233,7 +233,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// As [`begin`](Self::begin), once the time is up.
+    /// As [`begin`](Self::begin), once the time is up; [`Error::WouldDeadlock`] on the worker whose own work, or work queued
+    /// behind it, holds the arena.
     pub fn begin_timeout(&self, arena: &Arena, timeout: Duration) -> Result<Call> {
         arena.check_executor("begin_timeout", self)?;
         arena.begin_timeout(timeout)

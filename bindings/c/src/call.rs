@@ -129,7 +129,8 @@ pub extern "C" fn device_arena_call_begin(
     cross(error, || begin(call, arena, executor, None))
 }
 
-/// Begins a call, and waits for the arena to be free for so many nanoseconds at most.
+/// Begins a call, and waits for the arena to be free for so many nanoseconds at most. INVALID_ARGUMENT within deferred work on
+/// the host's worker for an arena that this work holds, or work that is queued behind it: it would wait for itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_call_begin_timeout(
     call: Option<&mut MaybeUninit<device_arena_call_t>>,
