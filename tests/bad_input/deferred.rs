@@ -119,7 +119,8 @@ fn the_worker_begins_no_call_of_an_arena_that_it_holds_itself() {
     let soon = executor
         .defer(&arena, move |_| {
             let queued = own.defer(&behind, |_| Ok(())).map_err(Error::from)?;
-            let refusals = [shared.begin_timeout(Duration::MAX).err(), behind.begin_timeout(Duration::MAX).err()];
+            let refusals =
+                [shared.begin_timeout(Duration::MAX).err(), behind.begin_timeout(Duration::MAX).err()];
             Ok((queued, refusals))
         })
         .unwrap();
