@@ -368,7 +368,7 @@ pub trait Backend: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] where the system gives no worker thread.
+    /// [`Error::Unavailable`] where the system gives no worker thread, and in the child of a fork that came after it.
     fn start(&self, stream: &Stream) -> Result<()>;
 
     /// Runs `work` on the host in the stream's order, off the calling thread. Returns the event behind it, which

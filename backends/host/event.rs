@@ -21,8 +21,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     passed: bool,
-    /// The thread that sets the flag, once it is known: waiting there would never end.
-    worker: Option<ThreadId>,
+    /// The thread that sets the flag, once it is known, and its process: waiting there, or in a fork's child, would never
+    /// end.
+    worker: Option<(ThreadId, u32)>,
     then: Vec<HostWork>,
 }
 
@@ -40,7 +41,7 @@ impl Shared {
 
 impl HostEvent {
     /// An event that `worker` will signal.
-    pub(super) fn by(worker: Option<ThreadId>) -> Self {
+    pub(super) fn by(worker: Option<(ThreadId, u32)>) -> Self {
         let event = Self::default();
         event.0.state().worker = worker;
         event
@@ -60,6 +61,12 @@ impl HostEvent {
         }
     }
 
+    /// An error in the child of a fork, where nobody sets the flag.
+    pub(super) fn check_process(&self) -> Result<()> {
+        let worker = self.0.state().worker;
+        worker.map_or(Ok(()), |(_, process)| super::stream::check_process(process))
+    }
+
     pub(super) fn has_passed(&self) -> bool {
         self.0.state().passed
     }
@@ -67,12 +74,15 @@ impl HostEvent {
     pub(super) fn wait(&self, timeout: Option<Duration>) -> Result<bool> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut state = self.0.state();
+        if let (false, Some((worker, process))) = (state.passed, state.worker) {
+            super::stream::check_process(process)?;
+            if worker == std::thread::current().id() {
+                return Err(Error::WouldDeadlock { operation: "wait" });
+            }
+        }
         loop {
             if state.passed {
                 return Ok(true);
-            }
-            if state.worker == Some(std::thread::current().id()) {
-                return Err(Error::WouldDeadlock { operation: "wait" });
             }
             state = match deadline {
                 // No timeout, or one beyond what the clock can say.

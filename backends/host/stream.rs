@@ -46,7 +46,24 @@ struct State {
     items: VecDeque<HostWork>,
     running: bool,
     closed: bool,
-    worker: Option<JoinHandle<()>>,
+    worker: Option<Worker>,
+}
+
+/// The thread that does a queue's work, and the process that has it: a fork's child has the queue alone.
+struct Worker {
+    thread: JoinHandle<()>,
+    process: u32,
+}
+
+/// An error in the child of a fork, where nobody does the work of a queue that was started before.
+pub(super) fn check_process(process: u32) -> Result<()> {
+    if process == std::process::id() {
+        return Ok(());
+    }
+    Err(Error::Unavailable {
+        vendor: Vendor::Host,
+        detail: "the queue was started before this process was forked, and has no worker in the child".into(),
+    })
 }
 
 impl std::fmt::Debug for Queue {
@@ -93,8 +110,8 @@ impl Queue {
 }
 
 impl State {
-    fn worker_id(&self) -> Option<ThreadId> {
-        self.worker.as_ref().map(|worker| worker.thread().id())
+    fn worker_id(&self) -> Option<(ThreadId, u32)> {
+        self.worker.as_ref().map(|worker| (worker.thread.thread().id(), worker.process))
     }
 
     fn is_idle(&self) -> bool {
@@ -134,16 +151,16 @@ impl HostStream {
     }
 
     fn started(&self, state: &mut State) -> Result<()> {
-        if state.worker.is_some() {
-            return Ok(());
+        if let Some(worker) = &state.worker {
+            return check_process(worker.process);
         }
         let queue = Arc::clone(&self.queue);
-        let worker = Builder::new().name("device-arena".into()).spawn(move || queue.run());
-        let worker = worker.map_err(|error| Error::Unavailable {
+        let thread = Builder::new().name("device-arena".into()).spawn(move || queue.run());
+        let thread = thread.map_err(|error| Error::Unavailable {
             vendor: Vendor::Host,
             detail: format!("no worker thread: {error}"),
         })?;
-        state.worker = Some(worker);
+        state.worker = Some(Worker { thread, process: std::process::id() });
         Ok(())
     }
 
@@ -184,6 +201,7 @@ impl HostStream {
         if event.has_passed() {
             return Ok(());
         }
+        event.check_process()?;
         let wait = move || {
             let _ = event.wait(None);
         };
@@ -202,9 +220,14 @@ impl Drop for HostStream {
             state.worker.take()
         };
         self.queue.changed.notify_all();
-        // The worker ends once its queue is empty. No worker waits for one, itself least of all: it detaches it.
-        if let Some(worker) = worker.filter(|_| !is_worker()) {
-            let _ = worker.join();
+        match worker {
+            // There is no such thread here, and nothing may be asked of it.
+            Some(worker) if check_process(worker.process).is_err() => std::mem::forget(worker.thread),
+            // The worker ends once its queue is empty. No worker waits for one, itself least of all: it detaches it.
+            Some(worker) if !is_worker() => {
+                let _ = worker.thread.join();
+            }
+            _ => {}
         }
     }
 }

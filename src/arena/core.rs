@@ -41,6 +41,8 @@ pub(crate) struct Core {
     pub(super) has_readers: AtomicBool,
     /// The generation of a call whose work is being captured; zero for none.
     pub(crate) captured: AtomicU64,
+    /// Behind the work of the last call that a host's worker was given: it knows who can't wait for it.
+    pub(super) worked: Mutex<Option<Event>>,
     /// A call that was deferred as it was, until somebody sees that its event has passed.
     pub(super) deferred: Mutex<Option<DeferredCall>>,
     /// Held while that call is taken and ended, so that whoever finds it taken finds it ended. Taken before any other
@@ -85,6 +87,7 @@ impl Core {
             has_readers: AtomicBool::new(false),
             captured: AtomicU64::new(0),
             deferred: Mutex::new(None),
+            worked: Mutex::new(None),
             settling: Mutex::new(()),
             freed: std::sync::Mutex::new(()),
             became_free: Condvar::new(),

@@ -149,7 +149,8 @@ impl Arena {
     ///
     /// # Errors
     ///
-    /// As [`begin`](Self::begin), once the time is up.
+    /// As [`begin`](Self::begin), once the time is up; [`Error::WouldDeadlock`] on the worker whose own work, or work queued
+    /// behind it, holds the arena.
     pub fn begin_timeout(&self, timeout: Duration) -> Result<Call> {
         let deadline = Instant::now().checked_add(timeout);
         loop {

@@ -85,6 +85,20 @@ impl Core {
         lock(&self.deferred).as_ref().map(|deferred| deferred.event.clone())
     }
 
+    /// Notes the event behind the work that a host's worker was given with a call.
+    pub(crate) fn note_worked(&self, event: Event) {
+        let before = lock(&self.worked).replace(event);
+        drop(before);
+        // Whoever waits already looks whether it may.
+        self.wake();
+    }
+
+    /// An error on the thread that would end the call it waits for, and where no thread does.
+    fn check_worked(&self) -> Result<()> {
+        let worked = lock(&self.worked).clone();
+        worked.map_or(Ok(false), |event| self.source.backend.wait(&event, Some(Duration::ZERO))).map(drop)
+    }
+
     /// Waits for the work of a call that was deferred as it was, if there is one, and ends it.
     pub(crate) fn wait_for_deferred(&self) -> Result<()> {
         if let Some(event) = self.deferred_event() {
@@ -111,14 +125,15 @@ impl Core {
             if word.is_free() || word.phase() == Phase::Retired {
                 return Ok(());
             }
-            if word.phase() == Phase::Deferred
-                && let Some(event) = self.deferred_event()
-            {
-                drop(guard);
-                let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-                self.source.backend.wait(&event, left)?;
-                self.settle()?;
-                return Ok(());
+            if word.phase() == Phase::Deferred {
+                if let Some(event) = self.deferred_event() {
+                    drop(guard);
+                    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                    self.source.backend.wait(&event, left)?;
+                    self.settle()?;
+                    return Ok(());
+                }
+                self.check_worked()?;
             }
             let left = match deadline {
                 None => Duration::from_secs(3600),

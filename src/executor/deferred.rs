@@ -73,6 +73,8 @@ where
         Err(error) => return Err(Refused::new(error, work)),
     };
     call.mark_deferred();
+    // SAFETY: the call is an owner.
+    let core = unsafe { CoreRef::new(call.core_ptr()) };
     let outcome: Outcome<R> = Arc::default();
     let slot = Arc::clone(&outcome);
     let job = move || {
@@ -80,7 +82,10 @@ where
         *locked(&slot) = Some(result);
     };
     let event = match backend.enqueue(stream, Box::new(job)) {
-        Ok(event) => Some(event),
+        Ok(event) => {
+            core.note_worked(event.clone());
+            Some(event)
+        }
         Err(refused) => {
             (refused.value)();
             None
@@ -148,17 +153,13 @@ fn perform<R>(mut call: Call, work: impl FnOnce(&mut Call) -> Result<R>) -> Resu
     outcome_of(outcome).inspect(|_| call.end())
 }
 
-/// Leaves `call` to the work that is in the stream now.
-pub(super) fn call(backend: &AnyBackend, stream: &Stream, call: Call) -> Result<Deferred<()>, Refused<Call>> {
-    let event = match backend.record(stream) {
-        Ok(event) => event,
-        Err(error) => return Err(Refused::new(error, call)),
-    };
+/// Leaves `call` to the work that is in the stream ahead of `event`.
+pub(super) fn behind(backend: &AnyBackend, event: Event, call: Call) -> Deferred<()> {
     // SAFETY: the call is an owner.
     let core = unsafe { CoreRef::new(call.core_ptr()) };
     call.defer(event.clone());
     let outcome = Arc::new(Mutex::new(Some(Ok(()))));
-    Ok(Deferred { backend: backend.clone(), event: Some(event), outcome, unsettled: Some(core), waker: None })
+    Deferred { backend: backend.clone(), event: Some(event), outcome, unsettled: Some(core), waker: None }
 }
 
 impl<R> Deferred<R> {

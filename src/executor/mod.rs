@@ -12,7 +12,7 @@ pub use self::deferred::Deferred;
 #[cfg(gpu)]
 pub use self::gpu::{Captured, CapturedViews, Kernel, LaunchArguments, LaunchShape};
 use crate::arena::Arena;
-use crate::backend::{AnyBackend, Backend, DeviceInfo, Host, Stream, Vendor, available};
+use crate::backend::{AnyBackend, Backend, DeviceInfo, Event, Host, Stream, Vendor, available};
 use crate::call::Call;
 use crate::error::{Error, Refused, Result};
 
@@ -233,7 +233,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// As [`begin`](Self::begin), once the time is up.
+    /// As [`begin`](Self::begin), once the time is up; [`Error::WouldDeadlock`] on the worker whose own work, or work queued
+    /// behind it, holds the arena.
     pub fn begin_timeout(&self, arena: &Arena, timeout: Duration) -> Result<Call> {
         arena.check_executor("begin_timeout", self)?;
         arena.begin_timeout(timeout)
@@ -274,10 +275,21 @@ impl Executor {
     ///
     /// [`Error::Driver`], [`Error::WrongExecutor`], and the call with it.
     pub fn defer_call(&self, call: Call) -> Result<Deferred<()>, Refused<Call>> {
-        if let Err(error) = call.check_executor("defer_call", self) {
-            return Err(Refused::new(error, call));
+        match self.event_for(&call) {
+            Ok(event) => Ok(self.defer_behind(event, call)),
+            Err(error) => Err(Refused::new(error, call)),
         }
-        deferred::call(&self.0.backend, &self.0.stream, call)
+    }
+
+    /// The event that a call can be left to: all that can fail of [`defer_call`](Self::defer_call).
+    pub(crate) fn event_for(&self, call: &Call) -> Result<Event> {
+        call.check_executor("defer_call", self)?;
+        self.0.backend.record(&self.0.stream)
+    }
+
+    /// Leaves a call to an event of [`event_for`](Self::event_for).
+    pub(crate) fn defer_behind(&self, event: Event, call: Call) -> Deferred<()> {
+        deferred::behind(&self.0.backend, event, call)
     }
 
     /// Makes all work that is queued here from now on wait for `deferred`, without the host.

@@ -200,12 +200,21 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As [`Executor::defer_call`]. The run is abandoned then.
-    pub fn defer(self, executor: &Executor) -> Result<(PlannedView, Deferred<()>)> {
-        let (view, call) = self.publish();
-        let Some(call) = call else { return Err(Error::Capturing { operation: "defer" }) };
-        let deferred = executor.defer_call(call).map_err(|refused: Refused<Call>| refused.error)?;
-        Ok((view, deferred))
+    /// As [`Executor::defer_call`], and the run with it; [`Error::Capturing`] within a capture.
+    pub fn defer(mut self, executor: &Executor) -> Result<(PlannedView, Deferred<()>), Refused<Self>> {
+        let Some(call) = self.call.take() else {
+            return Err(Refused::new(Error::Capturing { operation: "defer" }, self));
+        };
+        // Publishing can't be taken back, so that what can fail comes first.
+        let event = match executor.event_for(&call) {
+            Ok(event) => event,
+            Err(error) => {
+                self.call = Some(call);
+                return Err(Refused::new(error, self));
+            }
+        };
+        let (view, _) = self.publish();
+        Ok((view, executor.defer_behind(event, call)))
     }
 
     pub(super) fn publish(self) -> (PlannedView, Option<Call>) {

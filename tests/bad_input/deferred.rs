@@ -112,6 +112,29 @@ fn the_worker_waits_for_itself() {
 }
 
 #[test]
+fn the_worker_begins_no_call_of_an_arena_that_it_holds_itself() {
+    let (executor, arena) = host();
+    let (arena, inner) = (Arc::new(arena), Arc::new(Arena::new(&executor)));
+    let (own, shared, behind) = (executor.clone(), Arc::clone(&arena), Arc::clone(&inner));
+    let soon = executor
+        .defer(&arena, move |_| {
+            let queued = own.defer(&behind, |_| Ok(())).map_err(Error::from)?;
+            let refusals =
+                [shared.begin_timeout(Duration::MAX).err(), behind.begin_timeout(Duration::MAX).err()];
+            Ok((queued, refusals))
+        })
+        .unwrap();
+    let (queued, refusals) = soon.wait().unwrap();
+    for refusal in refusals {
+        assert!(matches!(refusal, Some(Error::WouldDeadlock { .. })), "{refusal:?}");
+    }
+    queued.wait().unwrap();
+    for arena in [arena, inner] {
+        arena.begin_timeout(LONG).unwrap().finish().unwrap();
+    }
+}
+
+#[test]
 fn the_worker_drops_an_arena_whose_call_is_queued_behind_it() {
     let (executor, arena) = host();
     let other = Arena::new(&executor);

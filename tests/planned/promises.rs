@@ -208,6 +208,24 @@ fn a_run_can_be_left_to_what_is_queued() {
 }
 
 #[test]
+fn a_run_that_is_not_deferred_comes_back() {
+    each(|subject, arena| {
+        let other = Executor::host().unwrap();
+        let mut run = arena.begin().unwrap();
+        run.write(1, b"mine").unwrap();
+        let (view, deferred) = match run.defer(&other) {
+            Ok(both) => both,
+            Err(refused) => {
+                assert!(matches!(refused.error, Error::WrongExecutor { .. }), "{}", refused.error);
+                refused.value.defer(&subject.executor).unwrap()
+            }
+        };
+        deferred.wait().unwrap();
+        assert_eq!(&view.slot::<u8>(1).unwrap().to_vec().unwrap()[..4], b"mine");
+    });
+}
+
+#[test]
 fn copies_that_clash_are_refused_before_any_moves() {
     each(|_, arena| {
         let mut run = arena.begin().unwrap();

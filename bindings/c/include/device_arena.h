@@ -301,8 +301,10 @@ typedef struct device_arena_copy_t {
 typedef uint64_t device_arena_deferred_t;
 
 // Deferred work. It uses the call, which is its own as long as it runs, and answers a `device_arena_status_t`: 0 finishes
-// the call, and any other number abandons it. It does not end the call itself, and publishes or frees its outputs before it
-// returns. What it publishes, or has to say of a failure, it hands on through `user_data`. It must not unwind.
+// the call, and any other number abandons it and is what `device_arena_call_wait` answers; PENDING, and a number that is no
+// status, are DRIVER there, with a message that names them. It does not end the call itself, and publishes or frees its
+// outputs before it returns. What it publishes, or has to say of a failure, it hands on through `user_data`. It must not
+// unwind.
 typedef int32_t (*device_arena_work_t)(device_arena_call_t call, void *user_data);
 
 // A caller's function that takes its pointer back: it is called once, on any thread, and must not unwind.
@@ -458,14 +460,16 @@ device_arena_status_t device_arena_init(device_arena_t *arena,
                                         device_arena_source_t source,
                                         struct device_arena_error_t *error);
 
-// Makes an arena as `device_arena_init` does, with choices. Null stands for the defaults.
+// Makes an arena as `device_arena_init` does, with choices. Null stands for the defaults. INVALID_ARGUMENT for choices that
+// can't be had, and for a library any placement but the host's.
 device_arena_status_t device_arena_init_with_options(device_arena_t *arena,
                                                      device_arena_source_t source,
                                                      const struct device_arena_options_t *options,
                                                      struct device_arena_error_t *error);
 
 // Frees an arena: its views are stale from then on. A call, a guard or a tensor that is alive then goes on, and the last of
-// them frees the blocks. It waits for the queued work of a deferred call.
+// them frees the blocks. It waits for what a deferred call has queued on a device, and not for work on the host's worker,
+// which goes on.
 device_arena_status_t device_arena_free(device_arena_t arena,
                                         struct device_arena_error_t *error);
 
@@ -500,7 +504,8 @@ device_arena_status_t device_arena_call_begin(device_arena_call_t *call,
                                               struct device_arena_error_t *error);
 
 // Begins a call as `device_arena_call_begin` does, and waits for the arena to be free for so many nanoseconds at most:
-// CONTENDED where it was held all that time.
+// CONTENDED where it was held all that time. INVALID_ARGUMENT within deferred work on the host's worker for an arena that
+// this work holds, or work that is queued behind it: it would wait for itself.
 device_arena_status_t device_arena_call_begin_timeout(device_arena_call_t *call,
                                                       device_arena_t arena,
                                                       device_arena_executor_t executor,
@@ -559,7 +564,7 @@ device_arena_status_t device_arena_run_copies(device_arena_run_t run,
                                               uint64_t *moved_out,
                                               struct device_arena_error_t *error);
 
-// Copies all bytes into the run of another arena of an equal plan. INVALID_ARGUMENT for another plan.
+// Copies all bytes into the run of another arena of an equal plan. INVALID_ARGUMENT for another plan, and for the run itself.
 device_arena_status_t device_arena_run_copy_into(device_arena_run_t run,
                                                  device_arena_run_t twin,
                                                  struct device_arena_error_t *error);
@@ -595,7 +600,7 @@ device_arena_status_t device_arena_call_defer(device_arena_deferred_t *deferred,
 
 // Blocks until the work of a deferred call has passed, or for so many nanoseconds at most, UINT64_MAX for as long as it
 // takes, and answers what came of it: PENDING where the time was up first, and else what the work answered, DRIVER where that
-// is no status. It may be asked again.
+// is no status. It may be asked again. INVALID_ARGUMENT on the worker of the host's queue that is to do the work.
 device_arena_status_t device_arena_call_wait(device_arena_deferred_t deferred,
                                              uint64_t nanoseconds,
                                              struct device_arena_error_t *error);
@@ -948,7 +953,7 @@ device_arena_status_t device_arena_run_finish(device_arena_view_t *view,
                                               struct device_arena_error_t *error);
 
 // Leaves a run to the work that is queued on the executor now: the arena is held until that has passed. `executor` is 0 for
-// the one that the arena was made for. The handle is dead from then on.
+// the one that the arena was made for. The handle is dead from then on; after a failure the run is as it was.
 device_arena_status_t device_arena_run_defer(device_arena_deferred_t *deferred,
                                              device_arena_view_t *view,
                                              device_arena_run_t run,

@@ -39,8 +39,8 @@ pub(crate) fn source_of(
             Ok((Some(executor), library))
         }
         Some(kind) => Err(Refusal::invalid(format!(
-            "the handle is of a {}, where one of a library or an executor is needed",
-            kind.name()
+            "the handle is of {}, where one of a library or an executor is needed",
+            kind.one()
         ))),
         None => Err(Refusal::invalid(format!(
             "the handle of a library or an executor is needed, and {source:#x} is none"
@@ -71,6 +71,15 @@ pub(crate) fn placement_of(number: i32) -> Answer<Option<Placement>> {
         _ if number == DEVICE_ARENA_PLACEMENT_DEVICE as i32 => Ok(Some(Placement::Device)),
         _ if number == DEVICE_ARENA_PLACEMENT_HOST_COHERENT as i32 => Ok(Some(Placement::HostCoherent)),
         _ => Err(Refusal::invalid(format!("there is no placement of number {number}"))),
+    }
+}
+
+/// Checks the placement that is asked of a library.
+pub(crate) fn of_library(placement: Option<Placement>) -> Answer {
+    match placement {
+        None | Some(Placement::Host) => Ok(()),
+        // Nothing would pin it for anybody.
+        Some(_) => Err(Refusal::invalid("a library has the host's pages alone")),
     }
 }
 
@@ -151,7 +160,8 @@ pub extern "C" fn device_arena_init(
     })
 }
 
-/// Makes an arena as `device_arena_init` does, with choices. Null stands for the defaults.
+/// Makes an arena as `device_arena_init` does, with choices. Null stands for the defaults. INVALID_ARGUMENT for choices that
+/// can't be had, and for a library any placement but the host's.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_init_with_options(
     arena: Option<&mut MaybeUninit<device_arena_t>>,
@@ -161,17 +171,22 @@ pub extern "C" fn device_arena_init_with_options(
 ) -> device_arena_status_t {
     cross(error, || {
         init(arena, source, |executor| {
+            let placement = options.map_or(Ok(None), |options| placement_of(options.placement))?;
             let options = options.map_or_else(|| Ok(ArenaOptions::new()), options_of)?;
             Ok(match executor {
                 Some(object) => options.build(&object.executor)?,
-                None => options.build_host()?,
+                None => {
+                    of_library(placement)?;
+                    options.build_host()?
+                }
             })
         })
     })
 }
 
 /// Frees an arena: its views are stale from then on. A call, a guard or a tensor that is alive then goes on, and the last of
-/// them frees the blocks. It waits for the queued work of a deferred call.
+/// them frees the blocks. It waits for what a deferred call has queued on a device, and not for work on the host's worker,
+/// which goes on.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_free(
     arena: device_arena_t,

@@ -130,7 +130,8 @@ pub extern "C" fn device_arena_call_begin(
 }
 
 /// Begins a call as `device_arena_call_begin` does, and waits for the arena to be free for so many nanoseconds at most:
-/// CONTENDED where it was held all that time.
+/// CONTENDED where it was held all that time. INVALID_ARGUMENT within deferred work on the host's worker for an arena that
+/// this work holds, or work that is queued behind it: it would wait for itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_call_begin_timeout(
     call: Option<&mut MaybeUninit<device_arena_call_t>>,

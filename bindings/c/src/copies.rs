@@ -1,10 +1,11 @@
 //! Copies between the slots of a run.
 
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use arenas::plan::MemoryPlan;
 
-use crate::border::{Answer, cross};
+use crate::border::{Answer, Refusal, cross};
 use crate::raw;
 use crate::run::{Elements, RunObject, device_arena_run_t, report};
 use crate::status::{device_arena_error_t, device_arena_status_t};
@@ -127,7 +128,7 @@ pub unsafe extern "C" fn device_arena_run_copies(
     })
 }
 
-/// Copies all bytes into the run of another arena of an equal plan. INVALID_ARGUMENT for another plan.
+/// Copies all bytes into the run of another arena of an equal plan. INVALID_ARGUMENT for another plan, and for the run itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_run_copy_into(
     run: device_arena_run_t,
@@ -136,7 +137,10 @@ pub extern "C" fn device_arena_run_copy_into(
 ) -> device_arena_status_t {
     cross(error, || {
         let (run, twin) = (get::<RunObject>(run)?, get::<RunObject>(twin)?);
-        // A run is no twin of itself: its own use keeps the second away.
+        // It would be in use by itself, and whoever tries again later waits for ever.
+        if Arc::ptr_eq(&run, &twin) {
+            return Err(Refusal::invalid("a run is no twin of itself"));
+        }
         run.run.with(|run| twin.run.with(|twin| Ok(run.copy_into(twin).map(drop)?)))
     })
 }

@@ -25,8 +25,10 @@ use crate::table::{get, insert, object, remove};
 pub type device_arena_deferred_t = u64;
 
 /// Deferred work. It uses the call, which is its own as long as it runs, and answers a `device_arena_status_t`: 0 finishes
-/// the call, and any other number abandons it. It does not end the call itself, and publishes or frees its outputs before it
-/// returns. What it publishes, or has to say of a failure, it hands on through `user_data`. It must not unwind.
+/// the call, and any other number abandons it and is what `device_arena_call_wait` answers; PENDING, and a number that is no
+/// status, are DRIVER there, with a message that names them. It does not end the call itself, and publishes or frees its
+/// outputs before it returns. What it publishes, or has to say of a failure, it hands on through `user_data`. It must not
+/// unwind.
 pub type device_arena_work_t =
     Option<unsafe extern "C" fn(call: device_arena_call_t, user_data: *mut c_void) -> i32>;
 
@@ -80,8 +82,11 @@ impl Waiting {
     fn of_error(&self, error: Error) -> (device_arena_status_t, String) {
         let answered = *self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         match (answered, answered.and_then(device_arena_status_t::of_number)) {
+            // Whoever waits takes PENDING for "not yet", and would wait for ever.
             (Some(_), Some(status)) => {
                 let name = status.name().to_string_lossy();
+                let is_final = status != DEVICE_ARENA_STATUS_PENDING;
+                let status = if is_final { status } else { DEVICE_ARENA_STATUS_DRIVER };
                 (status, format!("deferred work answered {name}"))
             }
             (Some(number), None) => (DEVICE_ARENA_STATUS_DRIVER, format!("deferred work answered {number}")),
@@ -206,7 +211,7 @@ pub extern "C" fn device_arena_call_defer(
 
 /// Blocks until the work of a deferred call has passed, or for so many nanoseconds at most, UINT64_MAX for as long as it
 /// takes, and answers what came of it: PENDING where the time was up first, and else what the work answered, DRIVER where that
-/// is no status. It may be asked again.
+/// is no status. It may be asked again. INVALID_ARGUMENT on the worker of the host's queue that is to do the work.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_call_wait(
     deferred: device_arena_deferred_t,

@@ -3,9 +3,9 @@
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use arenas::{Error, Placement, PlannedArena};
+use arenas::{Error, PlannedArena};
 
-use crate::arena::{device_arena_source_t, placement_of, source_of};
+use crate::arena::{device_arena_source_t, of_library, placement_of, source_of};
 use crate::border::{Answer, Refusal, cross, handle_out, needed};
 use crate::description::{device_arena_description_t, device_arena_stats_t};
 use crate::executor::ExecutorObject;
@@ -41,8 +41,10 @@ pub extern "C" fn device_arena_planned_init(
         let (executor, library) = source_of(source)?;
         let plan = Arc::clone(&get::<PlanObject>(plan)?.plan);
         let arena = match (&executor, placement_of(placement)?) {
-            (None, None | Some(Placement::Host)) => PlannedArena::host(plan)?,
-            (None, Some(_)) => return Err(Refusal::invalid("a library has the host's pages alone")),
+            (None, placement) => {
+                of_library(placement)?;
+                PlannedArena::host(plan)?
+            }
             (Some(object), None) => PlannedArena::new(&object.executor, plan)?,
             (Some(object), Some(placement)) => PlannedArena::placed(&object.executor, placement, plan)?,
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arenas::plan::MemoryPlan;
-use arenas::{Error, Run};
+use arenas::{Error, Refused, Run};
 
 use crate::border::{Answer, Refusal, cross, handle_out, needed};
 use crate::deferred::{DeferredObject, device_arena_deferred_t};
@@ -271,7 +271,7 @@ pub extern "C" fn device_arena_run_finish(
 }
 
 /// Leaves a run to the work that is queued on the executor now: the arena is held until that has passed. `executor` is 0 for
-/// the one that the arena was made for. The handle is dead from then on.
+/// the one that the arena was made for. The handle is dead from then on; after a failure the run is as it was.
 #[unsafe(no_mangle)]
 pub extern "C" fn device_arena_run_defer(
     deferred: Option<&mut MaybeUninit<device_arena_deferred_t>>,
@@ -282,11 +282,15 @@ pub extern "C" fn device_arena_run_defer(
 ) -> device_arena_status_t {
     cross(error, || {
         let (deferred_out, view_out) = (handle_out("deferred", deferred)?, handle_out("view", view)?);
-        let own = get::<RunObject>(run)?.executor.clone();
+        let object = get::<RunObject>(run)?;
         let none = || Refusal::invalid("executor is 0, and the arena was made for none");
-        let executor = executor_or_none(executor)?.or(own).ok_or_else(none)?;
-        let (object, run) = take(run)?;
-        let (view, deferred) = run.defer(&executor.executor)?;
+        let executor = executor_or_none(executor)?.or_else(|| object.executor.clone()).ok_or_else(none)?;
+        let (view, deferred) = object.run.use_up(|run| {
+            let refused = |refused: Refused<Run>| Box::new((refused.value, refused.error.into()));
+            run.defer(&executor.executor).map_err(refused)
+        })?;
+        // Another thread may have been faster, which changes nothing.
+        let _ = remove::<RunObject>(run);
         let view = ViewObject::new(view.bytes().clone(), object.executor.as_ref(), &object.library);
         deferred_out.write(insert(DeferredObject::new(deferred, executor))?);
         view_out.write(insert(view)?);

@@ -51,6 +51,13 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| *kind as u64 == handle >> KIND_SHIFT)
     }
 
+    /// Its name with the article.
+    pub(crate) fn one(self) -> String {
+        let name = self.name();
+        let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        format!("{article} {name}")
+    }
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Library => "library",
@@ -169,19 +176,18 @@ fn number(kind: Kind, generation: u32, index: u32) -> u64 {
 }
 
 fn parts<T: Object>(handle: u64) -> Answer<(usize, u32)> {
-    let needed = T::KIND.name();
     if handle == 0 {
-        return Err(Refusal::invalid(format!("no {needed} was given: the handle is 0")));
+        return Err(Refusal::invalid(format!("no {} was given: the handle is 0", T::KIND.name())));
     }
+    let needed = T::KIND.one();
     match Kind::of(handle) {
         Some(kind) if kind == T::KIND => {
             Ok(((handle as u32) as usize, (handle >> GENERATION_SHIFT) as u32 & LAST_GENERATION))
         }
-        Some(kind) => Err(Refusal::invalid(format!(
-            "the handle is of a {}, where one of a {needed} is needed",
-            kind.name()
-        ))),
-        None => Err(Refusal::invalid(format!("the handle of a {needed} is needed, and {handle:#x} is none"))),
+        Some(kind) => {
+            Err(Refusal::invalid(format!("the handle is of {}, where one of {needed} is needed", kind.one())))
+        }
+        None => Err(Refusal::invalid(format!("the handle of {needed} is needed, and {handle:#x} is none"))),
     }
 }
 
@@ -243,6 +249,7 @@ mod tests {
         let other = insert(Other).unwrap();
         let refusal = get::<Thing>(other).err().unwrap().to_string();
         assert_eq!(refusal, "the handle is of a run, where one of a plan is needed");
+        assert_eq!(Kind::Arena.one(), "an arena");
         remove::<Thing>(thing).unwrap();
         remove::<Other>(other).unwrap();
     }

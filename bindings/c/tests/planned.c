@@ -208,7 +208,8 @@ static void slots_are_copied(void) {
   CHECK(moved == 0);
 
   ANSWERS(OK, device_arena_run_copy_into(run, other, &error));
-  CHECK(device_arena_run_copy_into(run, run, &error) == CONTENDED);
+  ANSWERS(INVALID, device_arena_run_copy_into(run, run, &error));
+  SAYS("itself");
   ANSWERS(INVALID, device_arena_run_copy_into(run, 0, &error));
   ANSWERS(OK, device_arena_run_read(other, 1, 0, 4, seen, 4, &moved, &error));
   CHECK(memcmp(seen, values, sizeof values) == 0);
@@ -254,10 +255,55 @@ static void a_planned_arena_of_the_library_is_the_hosts(void) {
   ANSWERS(OK, device_arena_plan_free(plan, &error));
 }
 
+static void a_run_that_is_not_deferred_is_the_callers_still(void) {
+  device_arena_plan_t plan = new_plan();
+  device_arena_planned_t planned = 0;
+  device_arena_executor_t other = 0;
+  device_arena_run_t run = 0;
+  device_arena_deferred_t deferred = 7;
+  device_arena_view_t view = 7;
+  unsigned char bytes[4];
+  ANSWERS(OK, device_arena_planned_init(&planned, on.executor, plan, DEVICE_ARENA_PLACEMENT_DEFAULT, &error));
+  ANSWERS(OK, device_arena_executor_host(&other, on.library, &error));
+  ANSWERS(OK, device_arena_run_begin(&run, planned, &error));
+  ANSWERS(OK, device_arena_run_write(run, 1, 0, 1, "mine", 4, NULL, &error));
+  ANSWERS(INVALID, device_arena_run_defer(&deferred, &view, run, on.library, &error));
+  if (on.is_device) ANSWERS(INVALID, device_arena_run_defer(&deferred, &view, run, other, &error));
+  CHECK(deferred == 0 && view == 0);
+  ANSWERS(OK, device_arena_run_read(run, 1, 0, 1, bytes, 4, NULL, &error));
+  ANSWERS(OK, device_arena_run_defer(&deferred, &view, run, 0, &error));
+  ANSWERS(INVALID, device_arena_run_abandon(run, &error));
+  ANSWERS(OK, device_arena_call_wait(deferred, 60000000000ull, &error));
+  CHECK(memcmp(bytes, "mine", 4) == 0);
+  ANSWERS(OK, device_arena_deferred_free(deferred, &error));
+  ANSWERS(OK, device_arena_view_free(view, &error));
+  ANSWERS(OK, device_arena_executor_free(other, &error));
+  ANSWERS(OK, device_arena_planned_free(planned, &error));
+  ANSWERS(OK, device_arena_plan_free(plan, &error));
+}
+
+static void a_library_pins_no_pages(void) {
+  device_arena_plan_t plan = new_plan();
+  device_arena_planned_t planned = 0;
+  device_arena_t arena = 0;
+  device_arena_options_t options;
+  memset(&options, 0, sizeof options);
+  options.placement = DEVICE_ARENA_PLACEMENT_HOST_COHERENT;
+  ANSWERS(INVALID, device_arena_init_with_options(&arena, on.library, &options, &error));
+  SAYS("host's pages");
+  ANSWERS(INVALID, device_arena_planned_init(&planned, on.library, plan, options.placement, &error));
+  options.placement = DEVICE_ARENA_PLACEMENT_HOST;
+  ANSWERS(OK, device_arena_init_with_options(&arena, on.library, &options, &error));
+  ANSWERS(OK, device_arena_free(arena, &error));
+  ANSWERS(OK, device_arena_plan_free(plan, &error));
+}
+
 void test_planned(void) {
   RUN(a_plan_is_checked);
   RUN(places_are_said_in_bytes_and_in_elements);
   RUN(a_run_keeps_the_bytes_and_makes_views_stale);
   RUN(slots_are_copied);
   RUN(a_planned_arena_of_the_library_is_the_hosts);
+  RUN(a_run_that_is_not_deferred_is_the_callers_still);
+  RUN(a_library_pins_no_pages);
 }
