@@ -201,6 +201,10 @@ impl Run {
     /// # Errors
     ///
     /// As [`Executor::defer_call`], and the run with it; [`Error::Capturing`] within a capture.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the run comes back as it was, and nothing is allocated for that"
+    )]
     pub fn defer(mut self, executor: &Executor) -> Result<(PlannedView, Deferred<()>), Refused<Self>> {
         let Some(call) = self.call.take() else {
             return Err(Refused::new(Error::Capturing { operation: "defer" }, self));
