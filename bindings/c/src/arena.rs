@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arenas::{Arena, ArenaOptions, Growth, Placement, Scrub};
 
-use crate::border::{Answer, Refusal, cross, handle_out, needed};
+use crate::border::{Answer, Refusal, cross, handle_out, needed, tell};
 use crate::description::{device_arena_description_t, device_arena_stats_t};
 use crate::executor::{ExecutorObject, executor_of};
 use crate::library::{Library, library_of};
@@ -244,10 +244,7 @@ pub extern "C" fn device_arena_trim(
     error: Option<&mut MaybeUninit<device_arena_error_t>>,
 ) -> device_arena_status_t {
     cross(error, || {
-        let freed = get::<ArenaObject>(arena)?.arena.trim()?;
-        if let Some(out) = freed_out {
-            out.write(freed as u64);
-        }
+        tell(freed_out, get::<ArenaObject>(arena)?.arena.trim()? as u64);
         Ok(())
     })
 }

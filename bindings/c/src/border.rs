@@ -141,6 +141,13 @@ pub(crate) fn needed<'a, T>(name: &'static str, out: Out<'a, T>) -> Answer<&'a m
     out.ok_or_else(|| Refusal::invalid(format!("{name} is null")))
 }
 
+/// Fills in a place that may be absent.
+pub(crate) fn tell<T>(out: Out<'_, T>, value: T) {
+    if let Some(out) = out {
+        out.write(value);
+    }
+}
+
 /// The place of a handle, which is 0 until it is filled in.
 pub(crate) fn handle_out<'a>(name: &'static str, out: Out<'a, u64>) -> Answer<&'a mut MaybeUninit<u64>> {
     let out = needed(name, out)?;

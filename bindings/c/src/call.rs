@@ -16,7 +16,7 @@ use crate::output::{OutputObject, device_arena_output_t};
 use crate::raw;
 use crate::scratch::Scopes;
 use crate::status::{device_arena_error_t, device_arena_status_t};
-use crate::table::{get, insert, object, remove};
+use crate::table::{get, insert, object, use_up};
 
 /// The exclusive use of an arena, from its begin to its end. It is used by one thread at a time.
 pub type device_arena_call_t = u64;
@@ -71,7 +71,7 @@ pub(crate) fn use_up_own<R>(
     handle: device_arena_call_t,
     work: impl FnOnce(Call) -> Result<R, Back<Call>>,
 ) -> Answer<R> {
-    let result = get::<CallObject>(handle)?.state.use_up(|CallState { call, scopes }| match call {
+    let take = |CallState { call, scopes }: CallState| match call {
         Held::Own(call) => {
             let whole = |call| CallState { call: Held::Own(call), scopes };
             work(call).map_err(|back| Box::new((whole(back.0), back.1)))
@@ -80,9 +80,8 @@ pub(crate) fn use_up_own<R>(
             let message = format!("{operation}: the call is deferred work's, and ends with it");
             Err(Box::new((CallState { call, scopes }, Refusal::invalid(message))))
         }
-    })?;
-    // Another thread may have been faster, which changes nothing.
-    let _ = remove::<CallObject>(handle);
+    };
+    let (result, _) = use_up::<CallObject, _>(handle, |object| object.state.use_up(take))?;
     Ok(result)
 }
 

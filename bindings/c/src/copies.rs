@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arenas::plan::MemoryPlan;
 
-use crate::border::{Answer, Refusal, cross};
+use crate::border::{Answer, Refusal, cross, tell};
 use crate::raw;
-use crate::run::{Elements, RunObject, device_arena_run_t, report};
+use crate::run::{Elements, RunObject, device_arena_run_t};
 use crate::status::{device_arena_error_t, device_arena_status_t};
 use crate::table::get;
 
@@ -87,7 +87,7 @@ fn copy(
     get::<RunObject>(run)?.run.with(|run| {
         let (to, from, bytes) = copy.held(run.plan(), elements)?;
         run.copy_range::<u8>(copy.to, to, copy.from, from, bytes)?;
-        report(moved_out, elements.count(bytes));
+        tell(moved_out, elements.count(bytes));
         Ok(())
     })
 }
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn device_arena_run_copies(
                 moved += elements.count(bytes);
             }
             batch.launch()?;
-            report(moved_out, moved);
+            tell(moved_out, moved);
             Ok(())
         })
     })

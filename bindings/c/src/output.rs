@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use arenas::Output;
 
-use crate::border::{Answer, cross, handle_out, needed};
+use crate::border::{Answer, cross, handle_out, needed, tell};
 use crate::exclusive::Exclusive;
 use crate::executor::ExecutorObject;
 use crate::library::Library;
 use crate::raw;
 use crate::status::{device_arena_error_t, device_arena_status_t};
-use crate::table::{get, insert, object, remove};
+use crate::table::{get, insert, object, use_up};
 use crate::view::{ViewObject, device_arena_view_t};
 
 /// Room in an arena that the running call may write. It may be filled on any thread, and outlive its call: until it is
@@ -50,9 +50,7 @@ pub extern "C" fn device_arena_output_data(
         get::<OutputObject>(output)?.output.with(|output| {
             let room = output.as_mut_slice()?;
             out.write(raw::address_of(room));
-            if let Some(bytes_out) = bytes_out {
-                bytes_out.write(room.len() as u64);
-            }
+            tell(bytes_out, room.len() as u64);
             Ok(())
         })
     })
@@ -136,19 +134,16 @@ fn publish(
     bytes: Option<u64>,
 ) -> Answer {
     let out = handle_out("view", view)?;
-    let object = get::<OutputObject>(output)?;
-    let view = match bytes {
-        None => object.output.take()?.publish(),
+    let (view, object) = use_up::<OutputObject, _>(output, |object| match bytes {
+        None => Ok(object.output.take()?.publish()),
         Some(bytes) => {
             let bytes = raw::len::<u8>("bytes", bytes)?;
             let publish = |room: Output<u8>| {
                 room.publish_prefix(bytes).map_err(|refused| Box::new((refused.value, refused.error.into())))
             };
-            object.output.use_up(publish)?
+            object.output.use_up(publish)
         }
-    };
-    // Another thread may have been faster, which changes nothing.
-    let _ = remove::<OutputObject>(output);
+    })?;
     out.write(insert(ViewObject::new(view, object.executor.as_ref(), &object.library))?);
     Ok(())
 }
@@ -159,11 +154,5 @@ pub extern "C" fn device_arena_output_free(
     output: device_arena_output_t,
     error: Option<&mut MaybeUninit<device_arena_error_t>>,
 ) -> device_arena_status_t {
-    cross(error, || {
-        let object = get::<OutputObject>(output)?;
-        let room = object.output.take()?;
-        let _ = remove::<OutputObject>(output);
-        drop(room);
-        Ok(())
-    })
+    cross(error, || use_up::<OutputObject, _>(output, |object| object.output.take()).map(drop))
 }

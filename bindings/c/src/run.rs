@@ -8,7 +8,7 @@ use std::time::Duration;
 use arenas::plan::MemoryPlan;
 use arenas::{Error, Refused, Run};
 
-use crate::border::{Answer, Refusal, cross, handle_out, needed};
+use crate::border::{Answer, Refusal, cross, handle_out, needed, tell};
 use crate::deferred::{DeferredObject, device_arena_deferred_t};
 use crate::exclusive::Exclusive;
 use crate::executor::{ExecutorObject, device_arena_executor_t, executor_or_none};
@@ -17,7 +17,7 @@ use crate::plan::slot_of;
 use crate::planned::{PlannedObject, device_arena_planned_t};
 use crate::raw;
 use crate::status::{device_arena_error_t, device_arena_status_t};
-use crate::table::{get, insert, object, remove};
+use crate::table::{get, insert, object, use_up};
 use crate::view::{ViewObject, device_arena_view_t};
 
 /// The exclusive use of a planned arena, from its begin to its end. It is used by one thread at a time.
@@ -68,12 +68,6 @@ impl Elements {
 
     pub(crate) fn count(self, bytes: usize) -> u64 {
         bytes as u64 / self.0
-    }
-}
-
-pub(crate) fn report(moved_out: Option<&mut MaybeUninit<u64>>, moved: u64) {
-    if let Some(out) = moved_out {
-        out.write(moved);
     }
 }
 
@@ -139,7 +133,7 @@ pub unsafe extern "C" fn device_arena_run_write(
         get::<RunObject>(run)?.run.with(|run| {
             let held = elements.held(run.plan(), "write", (node, first), count)?;
             run.write_from(node, held.first, values.get(..held.bytes).unwrap_or_default())?;
-            report(moved_out, elements.count(held.bytes));
+            tell(moved_out, elements.count(held.bytes));
             Ok(())
         })
     })
@@ -169,7 +163,7 @@ pub unsafe extern "C" fn device_arena_run_read(
         get::<RunObject>(run)?.run.with(|run| {
             let held = elements.held(run.plan(), "read", (node, first), count)?;
             run.read_from(node, held.first, places.get_mut(..held.bytes).unwrap_or_default())?;
-            report(moved_out, elements.count(held.bytes));
+            tell(moved_out, elements.count(held.bytes));
             Ok(())
         })
     })
@@ -201,7 +195,7 @@ pub unsafe extern "C" fn device_arena_run_read_at(
             let bytes = (left.min(count) * elements.0) as usize;
             // A start beyond the arena is refused there.
             run.read_at(start, places.get_mut(..bytes).unwrap_or_default())?;
-            report(moved_out, elements.count(bytes));
+            tell(moved_out, elements.count(bytes));
             Ok(())
         })
     })
@@ -239,18 +233,14 @@ pub extern "C" fn device_arena_run_data(
         get::<RunObject>(run)?.run.with(|run| {
             let room = run.bytes_mut()?;
             out.write(raw::address_of(room));
-            report(bytes_out, room.len() as u64);
+            tell(bytes_out, room.len() as u64);
             Ok(())
         })
     })
 }
 
-fn take(handle: device_arena_run_t) -> Answer<(Arc<RunObject>, Run)> {
-    let object = get::<RunObject>(handle)?;
-    let run = object.run.take()?;
-    // Another thread may have been faster, which changes nothing.
-    let _ = remove::<RunObject>(handle);
-    Ok((object, run))
+fn take(handle: device_arena_run_t) -> Answer<(Run, Arc<RunObject>)> {
+    use_up::<RunObject, _>(handle, |object| object.run.take())
 }
 
 /// Ends a run, and answers a view of all bytes as it has left them, which slices look at slot by slot. The handle is dead
@@ -263,7 +253,7 @@ pub extern "C" fn device_arena_run_finish(
 ) -> device_arena_status_t {
     cross(error, || {
         let out = handle_out("view", view)?;
-        let (object, run) = take(run)?;
+        let (run, object) = take(run)?;
         let view = run.finish()?.bytes().clone();
         out.write(insert(ViewObject::new(view, object.executor.as_ref(), &object.library))?);
         Ok(())
@@ -282,15 +272,16 @@ pub extern "C" fn device_arena_run_defer(
 ) -> device_arena_status_t {
     cross(error, || {
         let (deferred_out, view_out) = (handle_out("deferred", deferred)?, handle_out("view", view)?);
-        let object = get::<RunObject>(run)?;
-        let none = || Refusal::invalid("executor is 0, and the arena was made for none");
-        let executor = executor_or_none(executor)?.or_else(|| object.executor.clone()).ok_or_else(none)?;
-        let (view, deferred) = object.run.use_up(|run| {
-            let refused = |refused: Refused<Run>| Box::new((refused.value, refused.error.into()));
-            run.defer(&executor.executor).map_err(refused)
+        let ((view, deferred, executor), object) = use_up::<RunObject, _>(run, |object| {
+            let none = || Refusal::invalid("executor is 0, and the arena was made for none");
+            let executor =
+                executor_or_none(executor)?.or_else(|| object.executor.clone()).ok_or_else(none)?;
+            let (view, deferred) = object.run.use_up(|run| {
+                let refused = |refused: Refused<Run>| Box::new((refused.value, refused.error.into()));
+                run.defer(&executor.executor).map_err(refused)
+            })?;
+            Ok((view, deferred, executor))
         })?;
-        // Another thread may have been faster, which changes nothing.
-        let _ = remove::<RunObject>(run);
         let view = ViewObject::new(view.bytes().clone(), object.executor.as_ref(), &object.library);
         deferred_out.write(insert(DeferredObject::new(deferred, executor))?);
         view_out.write(insert(view)?);

@@ -209,6 +209,16 @@ pub(crate) fn get<T: Object>(handle: u64) -> Answer<Arc<T>> {
     T::table().get(handle)
 }
 
+/// Takes what is in an object, and ends its handle with that: where it is refused, both stay. The object comes second, so that
+/// it goes last: it keeps the library.
+pub(crate) fn use_up<T: Object, R>(handle: u64, take: impl FnOnce(&T) -> Answer<R>) -> Answer<(R, Arc<T>)> {
+    let object = get::<T>(handle)?;
+    let taken = take(&object)?;
+    // Another thread may have been faster, which changes nothing.
+    let _ = remove::<T>(handle);
+    Ok((taken, object))
+}
+
 /// Ends a handle. The object goes with its last user.
 pub(crate) fn remove<T: Object>(handle: u64) -> Answer<Arc<T>> {
     T::table().remove(handle)

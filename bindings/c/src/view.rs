@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use arenas::{DeviceGuard, Export, View};
 
-use crate::border::{Answer, Refusal, cross, handle_out, needed};
+use crate::border::{Answer, Refusal, cross, handle_out, needed, tell};
 use crate::description::device_arena_description_t;
 use crate::executor::{ExecutorObject, device_arena_executor_t, executor_or_none};
 use crate::library::Library;
@@ -125,9 +125,7 @@ pub extern "C" fn device_arena_view_read_begin(
         let held = Held::Host { _export: export };
         out.write(insert(GuardObject { _held: held, _library: Arc::clone(&object.library) })?);
         data_out.write(data);
-        if let Some(bytes_out) = bytes_out {
-            bytes_out.write(bytes as u64);
-        }
+        tell(bytes_out, bytes as u64);
         Ok(())
     })
 }

@@ -13,7 +13,7 @@ use crate::executor::ExecutorObject;
 use crate::library::Library;
 use crate::raw;
 use crate::status::{device_arena_error_t, device_arena_status_t};
-use crate::table::{get, insert, object, remove};
+use crate::table::{get, insert, object, use_up};
 use crate::view::{ViewObject, device_arena_view_t};
 
 /// Room in an arena that grows as it is written, on the host. It may move until it is published.
@@ -90,10 +90,7 @@ pub extern "C" fn device_arena_writer_publish(
 ) -> device_arena_status_t {
     cross(error, || {
         let out = handle_out("view", view)?;
-        let object = get::<WriterObject>(writer)?;
-        let written = object.writer.take()?;
-        // Another thread may have been faster, which changes nothing.
-        let _ = remove::<WriterObject>(writer);
+        let (written, object) = use_up::<WriterObject, _>(writer, |object| object.writer.take())?;
         out.write(insert(ViewObject::new(written.publish(), object.executor.as_ref(), &object.library))?);
         Ok(())
     })
@@ -105,11 +102,5 @@ pub extern "C" fn device_arena_writer_free(
     writer: device_arena_writer_t,
     error: Option<&mut MaybeUninit<device_arena_error_t>>,
 ) -> device_arena_status_t {
-    cross(error, || {
-        let object = get::<WriterObject>(writer)?;
-        let written = object.writer.take()?;
-        let _ = remove::<WriterObject>(writer);
-        drop(written);
-        Ok(())
-    })
+    cross(error, || use_up::<WriterObject, _>(writer, |object| object.writer.take()).map(drop))
 }
