@@ -12,9 +12,6 @@ use crate::backends::kernels::{self, COPY_LIST, FILL_LIST, FillList, FillRange a
 use crate::error::{Error, Result};
 use crate::pointer::MemoryKind;
 
-/// Blocks of a launch for each multiprocessor, at most: enough to keep its memory busy. Measured on an H200.
-pub(super) const BLOCKS_EACH: u32 = 32;
-
 /// Threads of a block that writes a whole tile.
 pub(super) const THREADS: u32 = 256;
 
@@ -34,7 +31,8 @@ fn is_on_devices(stream: &GpuStream, range: &CopyRange) -> Result<bool> {
 }
 
 fn overlaps(range: &CopyRange) -> bool {
-    range.destination.addr().abs_diff(range.source.addr()) < range.bytes
+    let (destination, source) = (range.destination.addr() as u64, range.source.addr() as u64);
+    kernels::overlaps_itself(destination, source, range.bytes as u64)
 }
 
 /// # Safety
@@ -124,8 +122,7 @@ pub(super) unsafe fn rewind(
             as_argument(&tiles),
         ];
         let limits = stream.device().limits;
-        let most = limits.multiprocessors.saturating_mul(BLOCKS_EACH).max(1);
-        let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).clamp(1, most);
+        let blocks = u32::try_from(tiles).unwrap_or(u32::MAX).clamp(1, limits.looping_blocks());
         let shape =
             Shape { grid: [blocks, 1, 1], block: [THREADS.min(limits.block_threads), 1, 1], shared_bytes: 0 };
         // SAFETY: the arguments are as the kernel declares them; room and ranges are the caller's.

@@ -1,6 +1,6 @@
 //! Copies of rows that are alike, as one launch.
 
-use super::copies::{BLOCKS_EACH, THREADS, as_argument};
+use super::copies::{THREADS, as_argument};
 use super::kernel::Shape;
 use super::stream::GpuStream;
 use crate::backend::{CopyRows, RowIndices};
@@ -28,7 +28,7 @@ fn side(address: usize, stride: usize, rows: RowIndices) -> RowSide {
 /// Whether every row overlaps itself, as far as that can be said here: rows by number may do so too.
 fn overlap_themselves(destination: &RowSide, source: &RowSide, bytes: u64) -> bool {
     let are_in_step = destination.rows == 0 && source.rows == 0 && destination.stride == source.stride;
-    are_in_step && destination.address.abs_diff(source.address) < bytes
+    are_in_step && kernels::overlaps_itself(destination.address, source.address, bytes)
 }
 
 /// # Safety
@@ -39,8 +39,7 @@ pub(super) unsafe fn copy(stream: &GpuStream, rows: &CopyRows) -> Result<()> {
         return Ok(());
     }
     let limits = stream.device().limits;
-    let most = limits.multiprocessors.saturating_mul(BLOCKS_EACH).max(1);
-    let (rows, shape) = plan(rows, limits.block_threads, most);
+    let (rows, shape) = plan(rows, limits.block_threads, limits.looping_blocks());
     let kernel = &stream.device().kernels()?.copy_rows;
     // SAFETY: the argument is as the kernel declares it; the rows are the caller's promise.
     unsafe { kernel.launch(stream, shape, &mut [as_argument(&rows)]) }

@@ -177,7 +177,7 @@ const fn tiles(address: u64, bytes: u64, tile: u64) -> u64 {
 }
 
 /// Whether the copy's ends share bytes.
-const fn overlaps_itself(destination: u64, source: u64, bytes: u64) -> bool {
+pub(crate) const fn overlaps_itself(destination: u64, source: u64, bytes: u64) -> bool {
     destination.abs_diff(source) < bytes
 }
 
@@ -209,7 +209,7 @@ pub(crate) enum TileKind {
 
 impl TileKind {
     /// The kind for ranges of so many bytes on average.
-    pub(crate) const fn of(ranges: u64, bytes: u64, overlaps: bool) -> Self {
+    const fn of(ranges: u64, bytes: u64, overlaps: bool) -> Self {
         match (overlaps, ranges == 0 || bytes / ranges < SHORT_RANGE) {
             (true, _) => Self::Overlapping,
             (false, true) => Self::Short,
