@@ -6,6 +6,7 @@ use super::driver::call;
 use super::kernel::Shape;
 use super::list;
 use super::long_lists::{self, LONG_LIST};
+use super::moves;
 use super::stream::{GpuStream, Queueing};
 use crate::backend::{CopyRange, RoomReset, ScrubRange};
 use crate::backends::kernels::{self, COPY_LIST, FILL_LIST, FillList, FillRange as KernelFill};
@@ -30,7 +31,7 @@ fn is_on_devices(stream: &GpuStream, range: &CopyRange) -> Result<bool> {
     Ok(is_device(range.destination.cast_const())? && is_device(range.source)?)
 }
 
-fn overlaps(range: &CopyRange) -> bool {
+pub(super) fn overlaps(range: &CopyRange) -> bool {
     let (destination, source) = (range.destination.addr() as u64, range.source.addr() as u64);
     kernels::overlaps_itself(destination, source, range.bytes as u64)
 }
@@ -48,8 +49,31 @@ pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()
         // SAFETY: the caller's promise is the same.
         return unsafe { transfer(stream, &queueing, *range) };
     }
+    if !ranges.iter().any(moves::is_long_move) || stream.is_capturing()? {
+        // SAFETY: the caller's promise is the same.
+        return unsafe { copy_lists(stream, ranges) };
+    }
+    for part in ranges.split_inclusive(moves::is_long_move) {
+        let (long, rest) = match part.split_last() {
+            Some((last, rest)) if moves::is_long_move(last) => (Some(last), rest),
+            _ => (None, part),
+        };
+        // SAFETY: the caller's promise is the same.
+        unsafe { copy_lists(stream, rest) }?;
+        if let Some(long) = long {
+            // SAFETY: as above.
+            unsafe { moves::copy(stream, long) }?;
+        }
+    }
+    Ok(())
+}
+
+/// # Safety
+///
+/// As [`copy`].
+unsafe fn copy_lists(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
     // The memory of a long list is used again, so that a graph which reads it would read another's.
-    if ranges.len() > 4 * COPY_LIST && !stream.is_capturing()? {
+    if ranges.len() > COPY_LIST && !stream.is_capturing()? {
         for part in ranges.chunks(LONG_LIST) {
             // SAFETY: the caller's promise is the same.
             unsafe { long_lists::copy(stream, part) }?;

@@ -43,6 +43,11 @@ impl Limits {
     pub(crate) fn looping_blocks(&self) -> u32 {
         self.multiprocessors.saturating_mul(32).max(1)
     }
+
+    /// Blocks of a launch, at most: on AMD all its threads are fewer than 2^32.
+    pub(crate) fn blocks_of(threads: u32) -> u32 {
+        (u32::MAX / threads.max(1)).min(i32::MAX.cast_unsigned())
+    }
 }
 
 /// The crate's kernels.

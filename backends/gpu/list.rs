@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use super::copies::as_argument;
 use super::device::{Kernels, Limits};
 use super::kernel::{Kernel, Shape};
-use super::stream::GpuStream;
+use super::stream::{GpuStream, Queueing};
 use crate::backend::CopyRange;
 use crate::backends::kernels::{
     COPY_LIST, COPY_THREADS, CopyList, CopyRange as KernelCopy, SHORT_THREADS, TEAM, TileKind, Tiling,
@@ -25,20 +25,24 @@ pub(super) struct Listed {
 impl Listed {
     /// Writes the ranges that are not empty.
     pub(super) fn write(places: &mut [KernelCopy], ranges: &[CopyRange]) -> Self {
-        let mut count = 0;
-        let filled = ranges.iter().filter(|range| range.bytes != 0);
-        for (place, range) in places.iter_mut().zip(filled) {
-            let (destination, source) = (range.destination.addr() as u64, range.source.addr() as u64);
-            *place = KernelCopy { destination, source, bytes: range.bytes as u64, first_tile: 0 };
-            count += 1;
-        }
-        let tiling = Tiling::of(places.get_mut(..count).unwrap_or_default());
+        let ranges = ranges.iter().filter(|range| range.bytes != 0).map(|range| KernelCopy {
+            destination: range.destination.addr() as u64,
+            source: range.source.addr() as u64,
+            bytes: range.bytes as u64,
+            first_tile: 0,
+        });
+        let (count, tiling) = Tiling::write(places, ranges);
         Self { count: count as u64, tiling }
     }
 
     /// Ranges that are not empty.
     pub(super) fn count(&self) -> usize {
         self.count as usize
+    }
+
+    /// Whether the device has to look for the range that a tile is of.
+    pub(super) fn is_looked_for(&self) -> bool {
+        self.tiling.each == 0
     }
 
     /// For a list in memory that the device reads.
@@ -64,7 +68,7 @@ impl Listed {
     }
 
     /// A block for each tile, or a team for each short one: in small blocks where there are few, so that every
-    /// multiprocessor has some. Each loops where a grid can't be so long, which is below 2^32 threads on AMD.
+    /// multiprocessor has some. Each loops where a grid can't be so long.
     pub(super) fn shape(&self, limits: &Limits) -> Shape {
         let tiles = self.tiling.tiles;
         let (threads, at_once) = match self.tiling.kind {
@@ -79,7 +83,7 @@ impl Listed {
             TileKind::Overlapping => (COPY_THREADS, 1),
         };
         let threads = threads.min(limits.block_threads).max(1);
-        let most = (u32::MAX / threads).min(i32::MAX.cast_unsigned());
+        let most = Limits::blocks_of(threads);
         let blocks = u32::try_from(tiles.div_ceil(at_once)).unwrap_or(u32::MAX).clamp(1, most);
         Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], shared_bytes: 0 }
     }
@@ -89,13 +93,28 @@ impl Listed {
 ///
 /// As [`copies::copy`](super::copies::copy); there are no more ranges than a [`CopyList`] holds.
 pub(super) unsafe fn copy_few(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
+    let queueing = stream.queue("copy")?;
+    // SAFETY: the caller's promise is the same.
+    unsafe { copy_few_queued(stream, &queueing, ranges) }
+}
+
+/// As [`copy_few`], for who keeps captures away for longer.
+///
+/// # Safety
+///
+/// As [`copy_few`].
+pub(super) unsafe fn copy_few_queued(
+    stream: &GpuStream,
+    queueing: &Queueing<'_>,
+    ranges: &[CopyRange],
+) -> Result<()> {
     debug_assert!(ranges.len() <= COPY_LIST);
     let mut list = CopyList::default();
     let listed = Listed::write(&mut list.ranges, ranges);
     let device = stream.device();
     let (kernel, shape) = (listed.kernel_of_few(device.kernels()?), listed.shape(&device.limits));
     // SAFETY: the arguments are as the kernel declares them; the ranges are the caller's promise.
-    unsafe { kernel.launch(stream, shape, &mut listed.arguments(&list)) }
+    unsafe { kernel.launch_queued(stream, queueing, shape, &mut listed.arguments(&list)) }
 }
 
 #[cfg(test)]

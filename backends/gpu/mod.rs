@@ -11,6 +11,7 @@ mod kernel;
 pub(crate) mod library;
 mod list;
 mod long_lists;
+mod moves;
 mod prepared;
 mod rows;
 pub(crate) mod stream;

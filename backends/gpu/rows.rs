@@ -1,6 +1,7 @@
 //! Copies of rows that are alike, as one launch.
 
 use super::copies::{THREADS, as_argument};
+use super::device::Limits;
 use super::kernel::Shape;
 use super::stream::GpuStream;
 use crate::backend::{CopyRows, RowIndices};
@@ -38,15 +39,14 @@ pub(super) unsafe fn copy(stream: &GpuStream, rows: &CopyRows) -> Result<()> {
     if rows.bytes == 0 || rows.count == 0 {
         return Ok(());
     }
-    let limits = stream.device().limits;
-    let (rows, shape) = plan(rows, limits.block_threads, limits.looping_blocks());
+    let (rows, shape) = plan(rows, &stream.device().limits);
     let kernel = &stream.device().kernels()?.copy_rows;
     // SAFETY: the argument is as the kernel declares it; the rows are the caller's promise.
     unsafe { kernel.launch(stream, shape, &mut [as_argument(&rows)]) }
 }
 
 /// The kernel's argument, and the shape of its launch.
-fn plan(rows: &CopyRows, block_threads: u32, most_blocks: u32) -> (Rows, Shape) {
+fn plan(rows: &CopyRows, limits: &Limits) -> (Rows, Shape) {
     let (bytes, count) = (rows.bytes as u64, rows.count as u64);
     let destination = side(rows.destination.addr(), rows.destination_stride, rows.destination_rows);
     let source = side(rows.source.addr(), rows.source_stride, rows.source_rows);
@@ -56,8 +56,10 @@ fn plan(rows: &CopyRows, block_threads: u32, most_blocks: u32) -> (Rows, Shape) 
     let is_short = lanes < WHOLE_BLOCK;
     let tiles = if is_short || is_overlap { 1 } else { kernels::row_tiles(&destination, bytes) };
     let threads = if is_short || bytes < SMALL_TILE { THREADS_OF_SMALL_TILES } else { THREADS };
-    let threads = threads.min(ROW_THREADS).min(block_threads);
+    let threads = threads.min(ROW_THREADS).min(limits.block_threads).max(1);
     let rows_at_once = if is_short { u64::from(threads >> lanes).max(1) } else { 1 };
+    // Blocks of short rows loop; each tile of a long one has its block, as far as a grid goes.
+    let most_blocks = if is_short { limits.looping_blocks() } else { Limits::blocks_of(threads) };
     let at_most = |blocks: u64, most: u32| u32::try_from(blocks).unwrap_or(u32::MAX).clamp(1, most.max(1));
     let along_x = at_most(tiles, most_blocks);
     let along_y = at_most(count.div_ceil(rows_at_once), (most_blocks / along_x).min(ALONG_Y));
@@ -82,8 +84,10 @@ mod tests {
         }
     }
 
+    const LARGE: Limits = Limits { block_threads: 1024, multiprocessors: 132 };
+
     fn shape(rows: &CopyRows) -> ([u32; 2], u32) {
-        let Shape { grid: [x, y, _], block: [threads, ..], .. } = plan(rows, 1024, 4224).1;
+        let Shape { grid: [x, y, _], block: [threads, ..], .. } = plan(rows, &LARGE).1;
         ([x, y], threads)
     }
 
@@ -95,28 +99,32 @@ mod tests {
         assert_eq!(shape(&rows(4096, 10)), ([1, 10], 64));
         assert_eq!(shape(&rows(32 << 10, 10)), ([1, 10], 256));
         assert_eq!(shape(&rows(100 << 10, 10)), ([4, 10], 256));
-        // As many blocks as there may be, whatever of it there is more of.
-        assert_eq!(shape(&rows(1 << 36, 10)), ([4224, 1], 256));
-        assert_eq!(shape(&rows(100 << 10, usize::MAX)), ([4, 1056], 256));
+        // As far as a grid goes, and as many blocks as there may be.
+        assert_eq!(shape(&rows(1 << 36, 10)), ([1 << 21, 7], 256));
+        assert_eq!(shape(&rows(100 << 10, usize::MAX)), ([4, 65535], 256));
     }
 
     #[test]
     fn a_row_that_overlaps_itself_has_one_block() {
         let mut moved = rows(1000, 8);
         moved.source = moved.destination.wrapping_add(999);
-        assert_eq!((plan(&moved, 1024, 4224).0.lanes, shape(&moved)), (WHOLE_BLOCK, ([1, 8], 64)));
+        assert_eq!((plan(&moved, &LARGE).0.lanes, shape(&moved)), (WHOLE_BLOCK, ([1, 8], 64)));
         moved.bytes = 100 << 10;
         assert_eq!(shape(&moved), ([1, 8], 256));
         moved.bytes = 999;
-        assert!(plan(&moved, 1024, 4224).0.lanes < WHOLE_BLOCK);
+        assert!(plan(&moved, &LARGE).0.lanes < WHOLE_BLOCK);
     }
 
     #[test]
     fn blocks_are_as_large_as_the_device_takes_them() {
         for block_threads in [32, 64, 1024] {
             for bytes in [1, 100, 2048, 4096, 1 << 20] {
-                let (rows, shape) = plan(&rows(bytes, 100), block_threads, 7);
-                assert!(shape.block[0] <= block_threads && shape.grid[0] * shape.grid[1] <= 7);
+                let limits = Limits { block_threads, multiprocessors: 1 };
+                let (rows, shape) = plan(&rows(bytes, 10_000), &limits);
+                assert!(shape.block[0] <= block_threads);
+                assert!(
+                    rows.lanes == WHOLE_BLOCK || shape.grid[0] * shape.grid[1] <= limits.looping_blocks()
+                );
                 assert!(rows.lanes == WHOLE_BLOCK || shape.block[0] >> rows.lanes > 0);
             }
         }

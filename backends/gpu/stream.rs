@@ -9,6 +9,7 @@ use super::device::{Device, KeepAlive};
 use super::driver::{Driver, OutsideCaptures, call, check_callable};
 use super::event::GpuEvent;
 use super::long_lists::LongLists;
+use super::moves::Moves;
 use super::watcher;
 use crate::backend::HostWork;
 use crate::error::{Error, Refused, Result};
@@ -20,6 +21,7 @@ pub(crate) struct GpuStream {
     raw: *mut c_void,
     /// Where long lists of copies wait for their launch.
     pub(super) long_lists: LongLists,
+    pub(super) moves: Moves,
     /// The thread that captures the stream's work through this crate. Whatever queues work holds this for reading, from
     /// its look at captures to the driver's call, so that no capture begins in between and takes the work.
     capturer: Arc<Capturer>,
@@ -93,6 +95,7 @@ impl GpuStream {
         Ok(Self {
             raw,
             long_lists: LongLists::default(),
+            moves: Moves::default(),
             capturer,
             spare: Mutex::default(),
             device,
@@ -108,6 +111,7 @@ impl GpuStream {
         Self {
             raw,
             long_lists: LongLists::default(),
+            moves: Moves::default(),
             capturer,
             spare: Mutex::default(),
             device,
@@ -282,6 +286,7 @@ impl Drop for GpuStream {
             let stream = Self {
                 raw: self.raw,
                 long_lists: std::mem::take(&mut self.long_lists),
+                moves: std::mem::take(&mut self.moves),
                 capturer: Arc::clone(&self.capturer),
                 spare: Mutex::new(spare),
                 device: Arc::clone(&self.device),
@@ -301,6 +306,7 @@ impl Drop for GpuStream {
             let _ = self.synchronize();
         }
         self.long_lists.free();
+        self.moves.free();
         if self.adopted.is_some() || self.raw.is_null() {
             return;
         }

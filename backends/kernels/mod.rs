@@ -219,25 +219,48 @@ impl TileKind {
 }
 
 impl Tiling {
-    /// Notes in each range where its tiles begin, and counts them.
-    pub(crate) fn of(ranges: &mut [CopyRange]) -> Self {
-        let (mut bytes, mut overlaps) = (0u64, false);
-        for range in &*ranges {
+    /// Writes ranges that all have bytes, as many as there are places for, and notes in each where its tiles begin. Their
+    /// number is answered, too.
+    pub(crate) fn write(
+        places: &mut [CopyRange],
+        ranges: impl Iterator<Item = CopyRange> + Clone,
+    ) -> (usize, Self) {
+        // The places may be in memory that is slow to read: they are written alone.
+        let (mut count, mut bytes, mut overlaps) = (0u64, 0u64, false);
+        for range in ranges.clone().take(places.len()) {
+            count += 1;
             bytes = bytes.saturating_add(range.bytes);
             overlaps |= overlaps_itself(range.destination, range.source, range.bytes);
         }
-        let kind = TileKind::of(ranges.len() as u64, bytes, overlaps);
-        let tile = if kind == TileKind::Short { SHORT_TILE } else { TILE };
-        let (mut tiles, mut each, mut are_alike) = (0u64, 0, true);
-        for range in ranges {
-            let own = copy_tiles(range.destination, range.source, range.bytes, tile);
-            are_alike &= tiles == 0 || own == each;
-            each = own;
-            range.first_tile = tiles;
-            tiles = tiles.saturating_add(own);
-        }
-        Self { tiles, each: if are_alike && tiles >> 32 == 0 { each } else { 0 }, kind }
+        let kind = TileKind::of(count, bytes, overlaps);
+        let (tiles, each) = match kind {
+            TileKind::Short => cut::<SHORT_TILE, false>(places, ranges),
+            TileKind::Long => cut::<TILE, false>(places, ranges),
+            TileKind::Overlapping => cut::<TILE, true>(places, ranges),
+        };
+        (count as usize, Self { tiles, each, kind })
     }
+}
+
+/// Writes the ranges, and answers [`Tiling::tiles`] and [`Tiling::each`]. What is known of all is known to the compiler: a
+/// division by a tile is a shift then.
+fn cut<const TILE: u64, const OVERLAPS: bool>(
+    places: &mut [CopyRange],
+    ranges: impl Iterator<Item = CopyRange>,
+) -> (u64, u64) {
+    let (mut tiles, mut first, mut are_alike) = (0u64, 0, true);
+    for (place, range) in places.iter_mut().zip(ranges) {
+        let own = if OVERLAPS {
+            copy_tiles(range.destination, range.source, range.bytes, TILE)
+        } else {
+            self::tiles(range.destination, range.bytes, TILE)
+        };
+        first = if tiles == 0 { own } else { first };
+        are_alike &= own == first;
+        *place = CopyRange { first_tile: tiles, ..range };
+        tiles = tiles.saturating_add(own);
+    }
+    (tiles, if are_alike && tiles >> 32 == 0 { first } else { 0 })
 }
 
 /// The tiles of a row: as many as it has wherever its destination begins, if that is not known for all rows.
@@ -328,9 +351,25 @@ mod tests {
         lengths.iter().map(range).collect()
     }
 
+    fn tiling_of(ranges: &mut [CopyRange]) -> Tiling {
+        let list = ranges.to_vec();
+        let (count, tiling) = Tiling::write(ranges, list.into_iter());
+        assert_eq!(count, ranges.len());
+        tiling
+    }
+
+    #[test]
+    fn no_more_ranges_are_written_than_there_are_places_for() {
+        let mut places = [CopyRange::default(); 2];
+        let ranges = apart(&[5, SHORT_TILE + 1, TILE]);
+        let (count, tiling) = Tiling::write(&mut places, ranges.into_iter());
+        assert_eq!((count, tiling), (2, Tiling { tiles: 3, each: 0, kind: TileKind::Short }));
+        assert_eq!(places.map(|place| place.first_tile), [0, 1]);
+    }
+
     #[test]
     fn ranges_that_are_alike_are_not_looked_for() {
-        let tiling = |lengths: &[u64]| Tiling::of(&mut apart(lengths));
+        let tiling = |lengths: &[u64]| tiling_of(&mut apart(lengths));
         let short = |tiles, each| Tiling { tiles, each, kind: TileKind::Short };
         let long = |tiles, each| Tiling { tiles, each, kind: TileKind::Long };
         assert_eq!(tiling(&[]), short(0, 0));
@@ -350,7 +389,7 @@ mod tests {
     #[test]
     fn every_range_begins_where_the_one_before_it_ends() {
         let mut ranges = apart(&[SHORT_TILE + 1, 1, 3 * SHORT_TILE, 7]);
-        Tiling::of(&mut ranges);
+        tiling_of(&mut ranges);
         assert_eq!(ranges.iter().map(|range| range.first_tile).collect::<Vec<_>>(), [0, 2, 3, 6]);
     }
 
@@ -358,11 +397,11 @@ mod tests {
     fn a_list_with_a_range_that_overlaps_itself_is_for_blocks() {
         let mut ranges = apart(&[100, 10 * TILE]);
         ranges[1].source = ranges[1].destination + 16;
-        assert_eq!(Tiling::of(&mut ranges), Tiling { tiles: 2, each: 1, kind: TileKind::Overlapping });
+        assert_eq!(tiling_of(&mut ranges), Tiling { tiles: 2, each: 1, kind: TileKind::Overlapping });
         // A range that stays where it is, too.
         let mut ranges = apart(&[100]);
         ranges[0].source = ranges[0].destination;
-        assert_eq!(Tiling::of(&mut ranges).kind, TileKind::Overlapping);
+        assert_eq!(tiling_of(&mut ranges).kind, TileKind::Overlapping);
     }
 
     #[test]

@@ -162,6 +162,69 @@ pub(crate) fn copies_move_every_byte_and_overlap_as_memmove(subject: &Subject) {
     bench.free(block);
 }
 
+pub(crate) fn a_long_range_that_overlaps_itself_moves_as_memmove(subject: &Subject) {
+    const MIB: usize = 1 << 20;
+    let bench = Bench::new(subject);
+    let bytes = 20 * MIB;
+    let block = bench.allocate(Placement::Device, bytes);
+    let pattern: Vec<u8> = (0..block.bytes()).map(|i| (i * 31 % 251) as u8).collect();
+    // By less and by more than what is moved at a time, up and down, among ranges that stay in the list.
+    for (from, to, long) in [
+        (3, 4 * 1024 + 3, 9 * MIB + 5),
+        (4 * 1024 + 3, 4, 9 * MIB + 5),
+        (16, 9 * MIB, 10 * MIB),
+        (9 * MIB + 7, 16, 10 * MIB),
+        (64, 64, MIB),
+        (17, 16, 300 << 10),
+    ] {
+        let ranges = [
+            (bytes - 4096, bytes - 2048, 2048),
+            (from, to, long),
+            (bytes - 8192, bytes - 8191, 4000),
+            (bytes - 8192, bytes - 8191, 0),
+        ];
+        bench.write(&block, &pattern);
+        copy(&bench, &block, &ranges);
+        let mut expected = pattern.clone();
+        for (from, to, bytes) in ranges {
+            expected.copy_within(from..from + bytes, to);
+        }
+        assert!(bench.read(&block) == expected, "{from} to {to}, {long} bytes");
+    }
+    bench.free(block);
+}
+
+pub(crate) fn long_lists_of_ranges_of_many_lengths(subject: &Subject) {
+    const STEP: usize = 9000;
+    let bench = Bench::new(subject);
+    // As many as are read where they are written, and more.
+    for count in [65, 300, 1100] {
+        let bytes = count * STEP;
+        let (from, to) = (bench.allocate(Placement::Device, bytes), bench.allocate(Placement::Device, bytes));
+        let pattern: Vec<u8> = (0..from.bytes()).map(|i| (i * 7 % 253) as u8).collect();
+        bench.write(&from, &pattern);
+        bench.write(&to, &vec![0; to.bytes()]);
+        let mut expected = vec![0u8; to.bytes()];
+        let ranges: Vec<_> = (0..count)
+            .map(|row| {
+                let (source, destination, bytes) =
+                    (row * STEP + row % 13, row * STEP + row % 7, row * 77 % 8950);
+                expected[destination..destination + bytes].copy_from_slice(&pattern[source..source + bytes]);
+                CopyRange {
+                    destination: to.address().as_ptr().wrapping_add(destination),
+                    source: from.address().as_ptr().wrapping_add(source),
+                    bytes,
+                }
+            })
+            .collect();
+        // SAFETY: the ranges are of two blocks that the test has alone; no two rows meet.
+        unsafe { subject.backend.copy(Some(&bench.stream), &ranges) }.unwrap();
+        assert!(bench.read(&to) == expected, "{count} ranges");
+        bench.free(from);
+        bench.free(to);
+    }
+}
+
 /// Copies within a block: from, to, how many bytes.
 fn copy(bench: &Bench, block: &Block, ranges: &[(usize, usize, usize)]) {
     let at = |offset| block.address().as_ptr().wrapping_add(offset);
@@ -176,7 +239,7 @@ fn copy(bench: &Bench, block: &Block, ranges: &[(usize, usize, usize)]) {
 pub(crate) fn many_ranges_are_copied_at_once(subject: &Subject) {
     const STEP: usize = 48;
     let bench = Bench::new(subject);
-    for count in [0, 1, 2, 63, 64, 65, 300, 5000] {
+    for count in [0, 1, 2, 63, 64, 65, 300, 5000, 20_000] {
         let bytes = (count * STEP).max(1);
         let (from, to) = (bench.allocate(Placement::Device, bytes), bench.allocate(Placement::Device, bytes));
         let pattern: Vec<u8> = (0..from.bytes()).map(|i| (i * 7 % 253) as u8).collect();

@@ -94,7 +94,9 @@ macro_rules! conformance {
                     a_block_beyond_the_machine_is_out_of_memory,
                     unknown_pointers_are_unregistered,
                     copies_move_every_byte_and_overlap_as_memmove,
+                    a_long_range_that_overlaps_itself_moves_as_memmove,
                     many_ranges_are_copied_at_once,
+                    long_lists_of_ranges_of_many_lengths,
                     rewind_fills_just_its_ranges,
                 ],
                 copies: [
