@@ -127,9 +127,11 @@ pub(super) unsafe fn rewind(
         (part, rest) = rest.split_at(rest.len().min(FILL_LIST));
         let mut list = FillList::default();
         let (mut count, mut tiles) = (0u64, 0u64);
-        for (place, range) in list.ranges.iter_mut().zip(part.iter().filter(|range| range.bytes != 0)) {
+        let places = list.ranges.iter_mut().zip(&mut list.first_tiles);
+        for ((place, first_tile), range) in places.zip(part.iter().filter(|range| range.bytes != 0)) {
             let (address, bytes) = (range.address.addr() as u64, range.bytes as u64);
-            *place = KernelFill { address, bytes, value: u64::from(range.value), first_tile: tiles };
+            *place = KernelFill { address, bytes, value: u64::from(range.value) };
+            *first_tile = tiles;
             tiles += kernels::fill_tiles(address, bytes);
             count += 1;
         }

@@ -50,13 +50,20 @@ impl Limits {
     }
 }
 
+/// What copies ranges that are cut into tiles of one size.
+#[derive(Debug)]
+pub(crate) struct CopyKernels {
+    /// By lists in memory.
+    pub(crate) of_lists: Kernel,
+    /// By lists that travel with the launch.
+    pub(crate) of_few: Kernel,
+}
+
 /// The crate's kernels.
 #[derive(Debug)]
 pub(crate) struct Kernels {
-    pub(crate) copy: Kernel,
-    pub(crate) copy_few: Kernel,
-    pub(crate) copy_short: Kernel,
-    pub(crate) copy_few_short: Kernel,
+    pub(crate) copy: CopyKernels,
+    pub(crate) copy_short: CopyKernels,
     pub(crate) copy_rows: Kernel,
     pub(crate) rewind: Kernel,
 }
@@ -162,10 +169,11 @@ impl Device {
         let module = self.load_first()?;
         let kernel = |name| module.kernel(self, name);
         let loaded = Kernels {
-            copy: kernel(kernels::COPY)?,
-            copy_few: kernel(kernels::COPY_FEW)?,
-            copy_short: kernel(kernels::COPY_SHORT)?,
-            copy_few_short: kernel(kernels::COPY_FEW_SHORT)?,
+            copy: CopyKernels { of_lists: kernel(kernels::COPY)?, of_few: kernel(kernels::COPY_FEW)? },
+            copy_short: CopyKernels {
+                of_lists: kernel(kernels::COPY_SHORT)?,
+                of_few: kernel(kernels::COPY_FEW_SHORT)?,
+            },
             copy_rows: kernel(kernels::COPY_ROWS)?,
             rewind: kernel(kernels::REWIND)?,
         };

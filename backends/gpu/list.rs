@@ -1,14 +1,13 @@
 //! A list of ranges as the copy kernels read it, and how they are launched over it.
 
-use std::ffi::c_void;
-
 use super::copies::as_argument;
-use super::device::{Kernels, Limits};
-use super::kernel::{Kernel, Shape};
+use super::device::{CopyKernels, Kernels, Limits};
+use super::kernel::Shape;
 use super::stream::{GpuStream, Queueing};
 use crate::backend::CopyRange;
 use crate::backends::kernels::{
-    COPY_LIST, COPY_THREADS, CopyList, CopyRange as KernelCopy, SHORT_THREADS, TEAM, TileKind, Tiling,
+    COPY_LIST, COPY_THREADS, CopyList, CopyRange as KernelCopy, SHORT_THREADS, TEAM, TileCount, TileKind,
+    Tiling,
 };
 use crate::error::Result;
 
@@ -22,54 +21,89 @@ pub(super) struct Listed {
     tiling: Tiling,
 }
 
+/// Words of 64 bits that a range takes in a list in memory: its own, and one for the tiles before it.
+pub(super) const RANGE_WORDS: usize = size_of::<KernelCopy>() / size_of::<u64>() + 1;
+
 impl Listed {
-    /// Writes the ranges that are not empty.
-    pub(super) fn write(places: &mut [KernelCopy], ranges: &[CopyRange]) -> Self {
-        let ranges = ranges.iter().filter(|range| range.bytes != 0).map(|range| KernelCopy {
+    /// Writes the ranges, and how many tiles there are before each unless all have as many. There are places for all.
+    fn write<Count: TileCount>(
+        places: &mut [KernelCopy],
+        first_tiles: &mut [Count],
+        ranges: &[CopyRange],
+    ) -> Self {
+        debug_assert!(places.len() >= ranges.len() && first_tiles.len() >= ranges.len());
+        let ranges = ranges.iter().map(|range| KernelCopy {
             destination: range.destination.addr() as u64,
             source: range.source.addr() as u64,
             bytes: range.bytes as u64,
-            first_tile: 0,
         });
-        let (count, tiling) = Tiling::write(places, ranges);
-        Self { count: count as u64, tiling }
+        let count = ranges.len() as u64;
+        // The places may be in memory that is slow to read: they are written alone.
+        for (place, range) in places.iter_mut().zip(ranges.clone()) {
+            *place = range;
+        }
+        Self { count, tiling: Tiling::of(ranges, first_tiles) }
     }
 
-    /// Ranges that are not empty.
-    pub(super) fn count(&self) -> usize {
-        self.count as usize
+    /// Writes a list for memory that the device reads: [`RANGE_WORDS`] for each range at most.
+    pub(super) fn write_words(words: &mut [u64], ranges: &[CopyRange]) -> Self {
+        debug_assert!(words.len() >= ranges.len() * RANGE_WORDS);
+        let own = ranges.len() * (RANGE_WORDS - 1);
+        let (places, first_tiles) = words.split_at_mut(own.min(words.len()));
+        Self::write(bytemuck::cast_slice_mut(places), first_tiles, ranges)
     }
 
-    /// Whether the device has to look for the range that a tile is of.
-    pub(super) fn is_looked_for(&self) -> bool {
+    /// Bytes of a list in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let words = if self.is_looked_for() { RANGE_WORDS } else { RANGE_WORDS - 1 };
+        self.count as usize * words * size_of::<u64>()
+    }
+
+    /// Whether there are no bytes in any range.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tiling.tiles == 0
+    }
+
+    /// Whether the device has to look for the range that a tile is of, by the tiles before each.
+    fn is_looked_for(&self) -> bool {
         self.tiling.each == 0
     }
 
-    /// For a list in memory that the device reads.
-    pub(super) fn kernel<'a>(&self, kernels: &'a Kernels) -> &'a Kernel {
+    fn kernels_of<'a>(&self, kernels: &'a Kernels) -> &'a CopyKernels {
         match self.tiling.kind {
             TileKind::Short => &kernels.copy_short,
             TileKind::Long | TileKind::Overlapping => &kernels.copy,
         }
     }
 
-    /// For a list that travels with the launch.
-    fn kernel_of_few<'a>(&self, kernels: &'a Kernels) -> &'a Kernel {
-        match self.tiling.kind {
-            TileKind::Short => &kernels.copy_few_short,
-            TileKind::Long | TileKind::Overlapping => &kernels.copy_few,
-        }
+    /// Whether one trip to a range is all that the device needs for a tile, and there are no more of them than that.
+    pub(super) fn is_read_once(&self, ranges: usize) -> bool {
+        !self.is_looked_for() && self.count <= ranges as u64
     }
 
-    /// Of either kernel: `list` is a [`CopyList`], or the address of a list.
-    pub(super) fn arguments<T>(&self, list: &T) -> [*mut c_void; 4] {
+    /// Launches the kernel for a list in memory that the device reads, by its address.
+    ///
+    /// # Safety
+    ///
+    /// The list stays as it is until the stream has passed; its ranges are as for [`copies::copy`](super::copies::copy).
+    pub(super) unsafe fn launch(
+        &self,
+        stream: &GpuStream,
+        queueing: &Queueing<'_>,
+        list: usize,
+    ) -> Result<()> {
         let Tiling { tiles, each, .. } = &self.tiling;
-        [as_argument(list), as_argument(&self.count), as_argument(tiles), as_argument(each)]
+        let mut arguments =
+            [as_argument(&list), as_argument(&self.count), as_argument(tiles), as_argument(each)];
+        let device = stream.device();
+        let (kernel, shape) = (&self.kernels_of(device.kernels()?).of_lists, self.shape(&device.limits));
+        // SAFETY: the arguments are as the kernel declares them; list and ranges are the caller's promise.
+        unsafe { kernel.launch_queued(stream, queueing, shape, &mut arguments) }
     }
 
     /// A block for each tile, or a team for each short one: in small blocks where there are few, so that every
     /// multiprocessor has some. Each loops where a grid can't be so long.
-    pub(super) fn shape(&self, limits: &Limits) -> Shape {
+    fn shape(&self, limits: &Limits) -> Shape {
         let tiles = self.tiling.tiles;
         let (threads, at_once) = match self.tiling.kind {
             TileKind::Short => {
@@ -110,11 +144,24 @@ pub(super) unsafe fn copy_few_queued(
 ) -> Result<()> {
     debug_assert!(ranges.len() <= COPY_LIST);
     let mut list = CopyList::default();
-    let listed = Listed::write(&mut list.ranges, ranges);
+    let listed = Listed::write(&mut list.ranges, &mut list.first_tiles, ranges);
+    let Tiling { tiles, each, .. } = &listed.tiling;
+    if listed.is_empty() {
+        return Ok(());
+    }
+    // More tiles than such a list can number, which no memory holds.
+    if listed.is_looked_for() && *tiles >> 32 != 0 && ranges.len() > 1 {
+        return ranges.iter().try_for_each(|range| {
+            // SAFETY: the caller's promise is the same.
+            unsafe { copy_few_queued(stream, queueing, std::slice::from_ref(range)) }
+        });
+    }
+    let mut arguments =
+        [as_argument(&list), as_argument(&listed.count), as_argument(tiles), as_argument(each)];
     let device = stream.device();
-    let (kernel, shape) = (listed.kernel_of_few(device.kernels()?), listed.shape(&device.limits));
+    let (kernel, shape) = (&listed.kernels_of(device.kernels()?).of_few, listed.shape(&device.limits));
     // SAFETY: the arguments are as the kernel declares them; the ranges are the caller's promise.
-    unsafe { kernel.launch_queued(stream, queueing, shape, &mut listed.arguments(&list)) }
+    unsafe { kernel.launch_queued(stream, queueing, shape, &mut arguments) }
 }
 
 #[cfg(test)]
@@ -155,19 +202,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn ranges_without_bytes_are_not_listed() {
-        let range = |destination, bytes| CopyRange {
-            destination: std::ptr::without_provenance_mut(destination),
-            source: std::ptr::without_provenance(1 << 20),
-            bytes,
-        };
-        let mut places = [KernelCopy::default(); 3];
-        let listed =
-            Listed::write(&mut places, &[range(0, 0), range(1 << 30, 5), range(0, 0), range(1 << 31, 7)]);
-        assert_eq!((listed.count(), listed.tiling.tiles, listed.tiling.each), (2, 2, 1));
-        assert_eq!(places.map(|place| place.bytes), [5, 7, 0]);
     }
 }

@@ -6,10 +6,9 @@ use std::sync::{Mutex, PoisonError};
 
 use super::blocks;
 use super::event::GpuEvent;
-use super::list::{self, Listed};
+use super::list::{self, Listed, RANGE_WORDS};
 use super::stream::{GpuStream, Queueing};
 use crate::backend::{Block, CopyRange, Placement};
-use crate::backends::kernels::CopyRange as KernelCopy;
 use crate::error::Result;
 
 /// Ranges of one list. The device copies those of one while the host writes the next.
@@ -18,6 +17,9 @@ pub(super) const LONG_LIST: usize = 8192;
 /// Ranges of a list that is read where it was written, at most, if no range of it has to be looked for: one launch is sooner
 /// under way than two. Measured on an H200.
 const READ_IN_PLACE: usize = 1024;
+
+/// Words of one list.
+const WORDS: usize = LONG_LIST * RANGE_WORDS;
 
 /// Lists that can be on their way at once.
 const LISTS: usize = 4;
@@ -83,7 +85,7 @@ impl List {
     fn new(stream: &GpuStream) -> Result<Self> {
         let device = stream.device();
         let event = GpuEvent::new(device)?;
-        let bytes = LONG_LIST * size_of::<KernelCopy>();
+        let bytes = WORDS * size_of::<u64>();
         let written = blocks::allocate(device, Placement::HostCoherent, bytes)?;
         match blocks::allocate(device, Placement::Device, bytes) {
             Ok(taken) => Ok(Self { written, taken, event }),
@@ -103,23 +105,22 @@ impl List {
     /// holds, and it stays as it is until the stream has passed.
     unsafe fn launch(&self, stream: &GpuStream, queueing: &Queueing<'_>, ranges: &[CopyRange]) -> Result<()> {
         debug_assert!(ranges.len() <= LONG_LIST);
-        let written = self.written.address.as_ptr();
-        // SAFETY: the block holds as many ranges, the host reaches it, and nothing reads it, by the caller.
-        let places = unsafe { std::slice::from_raw_parts_mut(written.cast::<KernelCopy>(), LONG_LIST) };
-        let listed = Listed::write(places, ranges);
-        let mut read = written;
-        if listed.is_looked_for() || listed.count() > READ_IN_PLACE {
-            read = self.taken.address.as_ptr();
-            let bytes = listed.count() * size_of::<KernelCopy>();
-            let taken = CopyRange { destination: read, source: written.cast_const(), bytes };
-            // SAFETY: both blocks hold as many bytes, and are the list's own.
-            unsafe { list::copy_few_queued(stream, queueing, &[taken]) }?;
+        let (written, taken) = (self.written.address.as_ptr(), self.taken.address.as_ptr());
+        // SAFETY: the block has as many words, at their alignment; the host reaches it, and nothing reads it, by the caller.
+        let words = unsafe { std::slice::from_raw_parts_mut(written.cast::<u64>(), WORDS) };
+        let listed = Listed::write_words(words, ranges);
+        if listed.is_empty() {
+            return Ok(());
         }
-        let (kernel, shape) =
-            (listed.kernel(stream.device().kernels()?), listed.shape(&stream.device().limits));
-        let read = read.addr();
-        // SAFETY: the arguments are as the kernel declares them; list and ranges are the caller's promise.
-        unsafe { kernel.launch_queued(stream, queueing, shape, &mut listed.arguments(&read)) }
+        let mut list = written;
+        if !listed.is_read_once(READ_IN_PLACE) {
+            list = taken;
+            let take = CopyRange { destination: taken, source: written.cast_const(), bytes: listed.bytes() };
+            // SAFETY: both blocks hold as many bytes, and are the list's own.
+            unsafe { list::copy_few_queued(stream, queueing, &[take]) }?;
+        }
+        // SAFETY: list and ranges are the caller's promise.
+        unsafe { listed.launch(stream, queueing, list.addr()) }
     }
 }
 

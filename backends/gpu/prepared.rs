@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::copies;
 use super::device::Device;
 use super::library::check_not_forked;
-use super::list::Listed;
+use super::list::{Listed, RANGE_WORDS};
 use super::stream::{self, GpuStream};
 use super::{blocks, watcher};
 use crate::backend::{Block, CopyRange, Placement, Vendor};
-use crate::backends::kernels::CopyRange as KernelCopy;
 use crate::error::{Error, Result};
 
 /// A list in device memory. Dropped, it is freed once the streams that it was launched in have passed.
@@ -35,12 +34,12 @@ impl GpuPrepared {
         let device = Arc::clone(stream.device());
         // Here, since a capture may be under way when the list is launched.
         device.kernels()?;
-        let mut list = vec![KernelCopy::default(); ranges.len()];
-        let listed = Listed::write(&mut list, ranges);
-        let bytes = listed.count() * size_of::<KernelCopy>();
-        if bytes == 0 {
+        let mut list = vec![0u64; ranges.len() * RANGE_WORDS];
+        let listed = Listed::write_words(&mut list, ranges);
+        if listed.is_empty() {
             return Ok(Self { device, listed, held: None });
         }
+        let bytes = listed.bytes();
         let queueing = stream.queue_outside_captures("prepare")?;
         let block = blocks::allocate(&device, Placement::Device, bytes)?;
         let upload =
@@ -67,7 +66,6 @@ impl GpuPrepared {
             return Err(Error::Option { option: "stream", reason: "the list is in another device's memory" });
         }
         let Some(Held { block: Some(block), streams }) = &self.held else { return Ok(()) };
-        let kernel = self.listed.kernel(self.device.kernels()?);
         {
             let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
             if !streams.iter().any(|known| known.identity() == stream.identity()) {
@@ -75,10 +73,9 @@ impl GpuPrepared {
             }
         }
         let address = block.address.as_ptr().addr();
-        let shape = self.listed.shape(&self.device.limits);
-        // SAFETY: the arguments are as the kernel declares them; the list stays until the stream has passed, and longer where
-        // a graph needs it, by the caller. So do the ranges.
-        unsafe { kernel.launch(stream, shape, &mut self.listed.arguments(&address)) }
+        let queueing = stream.queue("copy_prepared")?;
+        // SAFETY: the list stays until the stream has passed, and longer where a graph needs it, by the caller. So do the ranges.
+        unsafe { self.listed.launch(stream, &queueing, address) }
     }
 }
 

@@ -4,7 +4,7 @@
 //
 // A range is cut into tiles, and a tile is one block's work at a time, or that of 32 threads where ranges are short. The
 // host counts the tiles (mod.rs beside this file does), so that a launch knows them all: range r has those from
-// first_tile(r) up to first_tile(r + 1).
+// first_tile[r] up to first_tile[r + 1]. Where all ranges have as many, that says enough.
 #ifndef DEVICE_ARENA_H
 #include "../../include/device_arena.h"
 #endif
@@ -15,7 +15,7 @@
 // Bytes. Tiles end at multiples of 16 in the destination: the first is shorter by what the destination is past one.
 #define DEVICE_ARENA_TILE 32768ull
 #define DEVICE_ARENA_SHORT_TILE 4096ull
-#define DEVICE_ARENA_COPY_FEW 64
+#define DEVICE_ARENA_COPY_FEW 128
 #define DEVICE_ARENA_FILL_FEW 16
 // Words that a thread loads before it stores any: as many for a block's tile, and half as many for one of 32 threads and
 // for a row. A word that has to be cut out of two takes two loads.
@@ -24,17 +24,20 @@
 #define DEVICE_ARENA_HELD(batch, aligned) ((aligned) ? (batch) : (batch) / 2)
 
 struct device_arena_copy_range {
-  u64 destination, source, bytes, first_tile;
+  u64 destination, source, bytes;
 };
+// Lists that travel with a launch, whose arguments are 4 KiB at most.
 struct device_arena_copy_list {
   device_arena_copy_range range[DEVICE_ARENA_COPY_FEW];
+  u32 first_tile[DEVICE_ARENA_COPY_FEW];
 };
 // `value` is a byte.
 struct device_arena_fill_range {
-  u64 address, bytes, value, first_tile;
+  u64 address, bytes, value;
 };
 struct device_arena_fill_list {
   device_arena_fill_range range[DEVICE_ARENA_FILL_FEW];
+  u64 first_tile[DEVICE_ARENA_FILL_FEW];
 };
 // Where rows are: the first of them, and how far it is from one to the next, in bytes. Which rows are moved is said by
 // numbers in memory, of `width` bytes each, 4 or 8; where there are none (0), they are moved in order.
@@ -48,7 +51,7 @@ struct device_arena_rows {
   u64 bytes, count, tiles, lanes;
 };
 
-static_assert(sizeof(device_arena_copy_list) == 2048, "a list of copies is 2 KiB");
+static_assert(sizeof(device_arena_copy_list) == 3584, "a list of copies is 3.5 KiB");
 static_assert(sizeof(device_arena_fill_list) == 512, "a list of fills is 512 bytes");
 static_assert(sizeof(device_arena_rows) == 96, "what says which rows is 96 bytes");
 
@@ -89,17 +92,17 @@ static inline __device__ device_arena_words device_arena_load(u64 address, u32 s
 // The range that has this tile: the last one that doesn't begin after it. Ranges without bytes have none, and stand before
 // the one that begins where they do. `from` is a range that doesn't begin after it.
 //
-// The list may be in the host's memory, where each look costs a microsecond or two. Ranges of one call are often much
-// alike, so the search begins where the range would be if all had as many tiles (`scale` ranges each), and widens from there.
-template <typename Range>
-static inline __device__ u64 device_arena_find(const Range* ranges, u64 count, u64 tile, u64 from, float scale) {
+// Each look is a trip to memory. Ranges of one call are often much alike, so the search begins where the range would be if
+// all had as many tiles (`scale` ranges each), and widens from there.
+template <typename Number>
+static inline __device__ u64 device_arena_find(const Number* first_tile, u64 count, u64 tile, u64 from, float scale) {
   u64 low = from;
   u64 high = count;
   u64 look = (u64)((float)tile * scale + 0.5f);
   DEVICE_ARENA_ROLLED
   for (u64 step = 1; high - low > 1; step *= 2) {
     if (look <= low || look >= high) look = low + (high - low) / 2;
-    if (ranges[look].first_tile <= tile) {
+    if (first_tile[look] <= tile) {
       low = look;
       look = low + step;
     } else {
@@ -262,63 +265,70 @@ static inline __device__ void device_arena_copy_short_tile(device_arena_team tea
 }
 
 // Where all ranges have as many tiles (`each`, below 2^32, as are those of all), none is looked for; `each` is 0 otherwise.
-static inline __device__ device_arena_copy_range device_arena_range_of(const device_arena_copy_range* ranges, u64 count,
-                                                                       u64 tiles, u64 each, u64 tile, u64& found) {
+// `found` is the range, and what is answered says which of its tiles this is.
+template <typename Number>
+static inline __device__ u64 device_arena_tile_of(const Number* first_tile, u64 count, u64 tiles, u64 each, u64 tile,
+                                                  u64& found) {
   if (each != 0) {
     found = each == 1 ? tile : (u32)tile / (u32)each;
-  } else {
-    found = device_arena_find(ranges, count, tile, found, DEVICE_ARENA_RATIO((float)count, (float)tiles));
+    return tile - found * each;
   }
-  return ranges[found];
+  found = device_arena_find(first_tile, count, tile, 0, DEVICE_ARENA_RATIO((float)count, (float)tiles));
+  return tile - first_tile[found];
 }
 
-static inline __device__ void device_arena_copy_all(const device_arena_copy_range* ranges, u64 count, u64 tiles,
-                                                    u64 each) {
-  u64 found = 0;
+template <typename Number>
+static inline __device__ void device_arena_copy_all(const device_arena_copy_range* ranges, const Number* first_tile,
+                                                    u64 count, u64 tiles, u64 each) {
   DEVICE_ARENA_ROLLED
   for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    const device_arena_copy_range range = device_arena_range_of(ranges, count, tiles, each, tile, found);
-    device_arena_copy_tile<DEVICE_ARENA_BATCH>(range, tile - range.first_tile);
+    u64 found;
+    const u64 index = device_arena_tile_of(first_tile, count, tiles, each, tile, found);
+    const device_arena_copy_range range = ranges[found];
+    device_arena_copy_tile<DEVICE_ARENA_BATCH>(range, index);
   }
 }
 
-static inline __device__ void device_arena_copy_all_short(const device_arena_copy_range* ranges, u64 count, u64 tiles,
-                                                          u64 each) {
+template <typename Number>
+static inline __device__ void device_arena_copy_all_short(const device_arena_copy_range* ranges, const Number* first_tile,
+                                                          u64 count, u64 tiles, u64 each) {
   const device_arena_team team = {threadIdx.x & 31, 32};
   const u32 teams = blockDim.x / 32;
   // What is left of a block that is no multiple of 32.
   if (threadIdx.x / 32 >= teams) return;
-  u64 found = 0;
   DEVICE_ARENA_ROLLED
   for (u64 tile = (u64)blockIdx.x * teams + threadIdx.x / 32; tile < tiles; tile += (u64)gridDim.x * teams) {
-    const device_arena_copy_range range = device_arena_range_of(ranges, count, tiles, each, tile, found);
-    device_arena_copy_short_tile(team, range, tile - range.first_tile);
+    u64 found;
+    const u64 index = device_arena_tile_of(first_tile, count, tiles, each, tile, found);
+    const device_arena_copy_range range = ranges[found];
+    device_arena_copy_short_tile(team, range, index);
   }
 }
 
 // Copies every range. Ranges that clash with each other are the caller's mistake; one that overlaps itself is not, and
-// has one tile. A range whose source is its destination has one tile, too, and stays as it is.
+// has one tile. A range whose source is its destination has one tile, too, and stays as it is; one without bytes has none
+// or one. Behind the ranges there is first_tile for each, unless all have as many tiles.
 extern "C" __global__ void __launch_bounds__(512, 1)
     device_arena_copy(const device_arena_copy_range* ranges, u64 count, u64 tiles, u64 each) {
-  device_arena_copy_all(ranges, count, tiles, each);
+  device_arena_copy_all(ranges, (const u64*)(ranges + count), count, tiles, each);
 }
 
 // The same for a list that travels with the launch.
 extern "C" __global__ void __launch_bounds__(512, 1)
     device_arena_copy_few(device_arena_copy_list list, u64 count, u64 tiles, u64 each) {
-  device_arena_copy_all(list.range, count, tiles, each);
+  device_arena_copy_all(list.range, list.first_tile, count, tiles, each);
 }
 
 // Copies every range, none of which overlaps itself, in short tiles.
 extern "C" __global__ void __launch_bounds__(256, 3)
     device_arena_copy_short(const device_arena_copy_range* ranges, u64 count, u64 tiles, u64 each) {
-  device_arena_copy_all_short(ranges, count, tiles, each);
+  device_arena_copy_all_short(ranges, (const u64*)(ranges + count), count, tiles, each);
 }
 
 // The same for a list that travels with the launch.
 extern "C" __global__ void __launch_bounds__(256, 3)
     device_arena_copy_few_short(device_arena_copy_list list, u64 count, u64 tiles, u64 each) {
-  device_arena_copy_all_short(list.range, count, tiles, each);
+  device_arena_copy_all_short(list.range, list.first_tile, count, tiles, each);
 }
 
 // ----------------------------------------------------------------------------------------------------------------- rows
@@ -410,7 +420,6 @@ static inline __device__ device_arena_copy_range device_arena_row_range(const de
     row.source = device_arena_row(rows.side[side], turn);
   }
   row.bytes = rows.bytes;
-  row.first_tile = 0;
   return row;
 }
 
@@ -475,8 +484,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
   u64 found = 0;
   DEVICE_ARENA_ROLLED
   for (u64 tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    found = device_arena_find(list.range, count, tile, found, scale);
+    found = device_arena_find(list.first_tile, count, tile, found, scale);
     const device_arena_fill_range range = list.range[found];
-    device_arena_fill_tile(range, tile - range.first_tile);
+    device_arena_fill_tile(range, tile - list.first_tile[found]);
   }
 }

@@ -104,14 +104,15 @@ bool overlaps_itself(const device_arena_copy_range& range) {
 struct Tiling {
   u64 tiles = 0, each = 0;
 
-  Tiling(device_arena_copy_range* ranges, u64 count, u64 tile) {
+  template <typename Number>
+  Tiling(const device_arena_copy_range* ranges, Number* first_tile, u64 count, u64 tile) {
     bool alike = true;
     for (u64 at = 0; at < count; at++) {
       const bool at_once = ranges[at].bytes != 0 && overlaps_itself(ranges[at]);
       const u64 own = at_once ? 1 : tiles_of(ranges[at].destination, ranges[at].bytes, tile);
       alike = alike && (at == 0 || own == each);
       each = own;
-      ranges[at].first_tile = tiles;
+      first_tile[at] = (Number)tiles;
       tiles += own;
     }
     if (!alike) each = 0;
@@ -160,7 +161,7 @@ struct Copies {
   std::vector<device_arena_copy_range> ranges;
   std::vector<Entry> entries;
 
-  void add(u64 destination, u64 source, u64 bytes) { ranges.push_back({destination, source, bytes, 0}); }
+  void add(u64 destination, u64 source, u64 bytes) { ranges.push_back({destination, source, bytes}); }
 
   // Two buffers that end where the range ends.
   void apart(u64 to, u64 from, u64 bytes) {
@@ -190,18 +191,24 @@ struct Copies {
         std::memset(&list, 0xa5, sizeof list);
         u64 count = 0;
         for (; count < DEVICE_ARENA_COPY_FEW && at + count < ranges.size(); count++) list.range[count] = ranges[at + count];
-        const Tiling tiling(list.range, count, tile);
+        const Tiling tiling(list.range, list.first_tile, count, tile);
         launch(grid, block, [&] {
           (in_short_tiles ? device_arena_copy_few_short : device_arena_copy_few)(list, count, tiling.tiles, tiling.each);
         });
       }
     } else {
       // Of exactly the size as well.
-      auto* exact = reinterpret_cast<device_arena_copy_range*>(bytes_of(ranges.size() * sizeof ranges[0]));
-      std::memcpy(exact, ranges.data(), ranges.size() * sizeof ranges[0]);
-      const Tiling tiling(exact, ranges.size(), tile);
+      const u64 count = ranges.size();
+      std::vector<u64> first_tile(count);
+      const Tiling tiling(ranges.data(), first_tile.data(), count, tile);
+      // Where all have as many tiles, there is nothing behind the ranges.
+      const u64 bytes = count * sizeof ranges[0], behind = tiling.each != 0 ? 0 : count * sizeof(u64);
+      u8* exact = bytes_of(bytes + behind);
+      std::memcpy(exact, ranges.data(), bytes);
+      std::memcpy(exact + bytes, first_tile.data(), behind);
+      const auto* list = reinterpret_cast<const device_arena_copy_range*>(exact);
       launch(grid, block, [&] {
-        (in_short_tiles ? device_arena_copy_short : device_arena_copy)(exact, ranges.size(), tiling.tiles, tiling.each);
+        (in_short_tiles ? device_arena_copy_short : device_arena_copy)(list, count, tiling.tiles, tiling.each);
       });
       std::free(exact);
     }
@@ -400,7 +407,8 @@ void fills(unsigned grid, unsigned block) {
       auto buffer = std::make_shared<Buffer>(at + bytes, 9);
       std::memset(buffer->expected.data() + at, (int)(bytes & 255), bytes);
       // Only the low byte counts.
-      list.range[count++] = {(u64)(buffer->memory + at), bytes, bytes | 0x700, tiles};
+      list.first_tile[count] = tiles;
+      list.range[count++] = {(u64)(buffer->memory + at), bytes, bytes | 0x700};
       tiles += tiles_of((u64)(buffer->memory + at), bytes);
       buffers.push_back(buffer);
     }

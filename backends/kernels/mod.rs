@@ -25,9 +25,10 @@ pub(crate) const SOURCE: &str = concat!(
 );
 
 /// Copies the ranges of a list in memory: its address, its length, the tiles of all, and those of each where all have as many
-/// ([`Tiling::each`]). Its blocks have [`COPY_THREADS`] threads at most.
+/// ([`Tiling::each`]). Where they don't, the tiles before each range are behind the ranges, as numbers of 64 bits. Its blocks
+/// have [`COPY_THREADS`] threads at most.
 pub(crate) const COPY: &str = "device_arena_copy";
-/// Copies the ranges of a [`CopyList`]: the list, and the rest as for [`COPY`].
+/// Copies the ranges of a [`CopyList`]: that, by value, and its length and its tiles as for [`COPY`].
 pub(crate) const COPY_FEW: &str = "device_arena_copy_few";
 /// As [`COPY`], in tiles of [`SHORT_TILE`], for ranges that don't overlap themselves. Its blocks have [`SHORT_THREADS`] threads
 /// at most, and each [`TEAM`] of them moves a tile.
@@ -54,7 +55,7 @@ pub(crate) const SHORT_THREADS: u32 = 256;
 /// Bytes that a thread moves at once.
 pub(crate) const WORD: u64 = 16;
 /// Ranges of a [`CopyList`].
-pub(crate) const COPY_LIST: usize = 64;
+pub(crate) const COPY_LIST: usize = 128;
 /// Ranges of a [`FillList`].
 pub(crate) const FILL_LIST: usize = 16;
 /// Threads of a block of [`COPY_ROWS`], at most.
@@ -74,20 +75,25 @@ pub(crate) struct CopyRange {
     pub(crate) destination: u64,
     pub(crate) source: u64,
     pub(crate) bytes: u64,
-    /// The tiles of all ranges before this one.
-    pub(crate) first_tile: u64,
 }
+
+// SAFETY: three numbers, without anything between them.
+unsafe impl bytemuck::Zeroable for CopyRange {}
+// SAFETY: as above, and any bits are numbers.
+unsafe impl bytemuck::Pod for CopyRange {}
 
 /// Passed by value.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CopyList {
     pub(crate) ranges: [CopyRange; COPY_LIST],
+    /// For each range, the tiles of all before it.
+    pub(crate) first_tiles: [u32; COPY_LIST],
 }
 
 impl Default for CopyList {
     fn default() -> Self {
-        Self { ranges: [CopyRange::default(); COPY_LIST] }
+        Self { ranges: [CopyRange::default(); COPY_LIST], first_tiles: [0; COPY_LIST] }
     }
 }
 
@@ -99,8 +105,6 @@ pub(crate) struct FillRange {
     pub(crate) bytes: u64,
     /// A byte.
     pub(crate) value: u64,
-    /// The tiles of all ranges before this one.
-    pub(crate) first_tile: u64,
 }
 
 /// Passed by value.
@@ -108,6 +112,8 @@ pub(crate) struct FillRange {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FillList {
     pub(crate) ranges: [FillRange; FILL_LIST],
+    /// For each range, the tiles of all before it.
+    pub(crate) first_tiles: [u64; FILL_LIST],
 }
 
 /// Where rows are.
@@ -153,8 +159,8 @@ pub(crate) struct Room {
 }
 
 const _: () = {
-    assert!(size_of::<CopyRange>() == 32 && size_of::<CopyList>() == 2048);
-    assert!(size_of::<FillRange>() == 32 && size_of::<FillList>() == 512);
+    assert!(size_of::<CopyRange>() == 24 && size_of::<CopyList>() == 3584);
+    assert!(size_of::<FillRange>() == 24 && size_of::<FillList>() == 512);
     assert!(size_of::<RowSide>() == 32 && size_of::<Rows>() == 96);
     assert!(size_of::<Room>() == 64 && align_of::<Room>() == 8);
     assert!(TILE.is_power_of_two() && TILE.is_multiple_of(WORD));
@@ -173,7 +179,7 @@ const fn tiles(address: u64, bytes: u64, tile: u64) -> u64 {
     }
     // The first tile is shorter by what the address is past a multiple of a word. No range is so long that the sum
     // wraps; where one claims to be, it has as many tiles as can be.
-    bytes.saturating_add(address % WORD).div_ceil(tile)
+    bytes.saturating_add(address % WORD + (tile - 1)) / tile
 }
 
 /// Whether the copy's ends share bytes.
@@ -186,7 +192,7 @@ const fn copy_tiles(destination: u64, source: u64, bytes: u64, tile: u64) -> u64
     if overlaps_itself(destination, source, bytes) { 1 } else { tiles(destination, bytes, tile) }
 }
 
-/// How a list of ranges that all have bytes is cut into tiles.
+/// How a list of ranges is cut into tiles. Each range has one at least, which moves nothing where there are no bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tiling {
     /// Of all ranges.
@@ -218,46 +224,70 @@ impl TileKind {
     }
 }
 
-impl Tiling {
-    /// Writes ranges that all have bytes, as many as there are places for, and notes in each where its tiles begin. Their
-    /// number is answered, too.
-    pub(crate) fn write(
-        places: &mut [CopyRange],
-        ranges: impl Iterator<Item = CopyRange> + Clone,
-    ) -> (usize, Self) {
-        // The places may be in memory that is slow to read: they are written alone.
-        let (mut count, mut bytes, mut overlaps) = (0u64, 0u64, false);
-        for range in ranges.clone().take(places.len()) {
-            count += 1;
-            bytes = bytes.saturating_add(range.bytes);
-            overlaps |= overlaps_itself(range.destination, range.source, range.bytes);
-        }
-        let kind = TileKind::of(count, bytes, overlaps);
-        let (tiles, each) = match kind {
-            TileKind::Short => cut::<SHORT_TILE, false>(places, ranges),
-            TileKind::Long => cut::<TILE, false>(places, ranges),
-            TileKind::Overlapping => cut::<TILE, true>(places, ranges),
-        };
-        (count as usize, Self { tiles, each, kind })
+/// How many tiles are before a range. What can't be said so is said wrongly: who asks looks at [`Tiling::tiles`].
+pub(crate) trait TileCount: Copy {
+    fn of(tiles: u64) -> Self;
+}
+
+impl TileCount for u32 {
+    fn of(tiles: u64) -> Self {
+        tiles as Self
     }
 }
 
-/// Writes the ranges, and answers [`Tiling::tiles`] and [`Tiling::each`]. What is known of all is known to the compiler: a
-/// division by a tile is a shift then.
-fn cut<const TILE: u64, const OVERLAPS: bool>(
-    places: &mut [CopyRange],
+impl TileCount for u64 {
+    fn of(tiles: u64) -> Self {
+        tiles
+    }
+}
+
+impl Tiling {
+    /// Counts the tiles, and writes how many there are before each range unless all have as many.
+    pub(crate) fn of<Count: TileCount>(
+        ranges: impl Iterator<Item = CopyRange> + Clone,
+        first_tiles: &mut [Count],
+    ) -> Self {
+        let (mut count, mut bytes, mut longest, mut overlaps) = (0u64, 0u64, 0u64, false);
+        for range in ranges.clone() {
+            count += 1;
+            bytes = bytes.saturating_add(range.bytes);
+            longest = longest.max(range.bytes.saturating_add(range.destination % WORD));
+            overlaps |= overlaps_itself(range.destination, range.source, range.bytes);
+        }
+        let kind = TileKind::of(count, bytes, overlaps);
+        let tile = if kind == TileKind::Short { SHORT_TILE } else { TILE };
+        if bytes == 0 {
+            return Self { tiles: 0, each: 0, kind };
+        }
+        if longest <= tile && count >> 32 == 0 {
+            return Self { tiles: count, each: 1, kind };
+        }
+        let (tiles, each) = match kind {
+            TileKind::Short => cut::<SHORT_TILE, false, _>(ranges, first_tiles),
+            TileKind::Long => cut::<TILE, false, _>(ranges, first_tiles),
+            TileKind::Overlapping => cut::<TILE, true, _>(ranges, first_tiles),
+        };
+        Self { tiles, each, kind }
+    }
+}
+
+/// The tiles of all ranges, and [`Tiling::each`]. What all ranges are is the compiler's to know: a division by a tile is a
+/// shift then.
+fn cut<const TILE: u64, const OVERLAP: bool, Count: TileCount>(
     ranges: impl Iterator<Item = CopyRange>,
+    first_tiles: &mut [Count],
 ) -> (u64, u64) {
     let (mut tiles, mut first, mut are_alike) = (0u64, 0, true);
-    for (place, range) in places.iter_mut().zip(ranges) {
-        let own = if OVERLAPS {
+    for (place, range) in first_tiles.iter_mut().zip(ranges) {
+        let own = if OVERLAP {
             copy_tiles(range.destination, range.source, range.bytes, TILE)
         } else {
             self::tiles(range.destination, range.bytes, TILE)
         };
+        let own = own.max(1);
         first = if tiles == 0 { own } else { first };
         are_alike &= own == first;
-        *place = CopyRange { first_tile: tiles, ..range };
+        *place = Count::of(tiles);
         tiles = tiles.saturating_add(own);
     }
     (tiles, if are_alike && tiles >> 32 == 0 { first } else { 0 })
@@ -344,35 +374,27 @@ mod tests {
     fn apart(lengths: &[u64]) -> Vec<CopyRange> {
         let (mut destination, mut source) = (1 << 40, 1 << 50);
         let range = |&bytes: &u64| {
-            let range = CopyRange { destination, source, bytes, first_tile: 99 };
+            let range = CopyRange { destination, source, bytes };
             (destination, source) = (destination + bytes.next_multiple_of(16), source + bytes);
             range
         };
         lengths.iter().map(range).collect()
     }
 
-    fn tiling_of(ranges: &mut [CopyRange]) -> Tiling {
-        let list = ranges.to_vec();
-        let (count, tiling) = Tiling::write(ranges, list.into_iter());
-        assert_eq!(count, ranges.len());
-        tiling
-    }
-
-    #[test]
-    fn no_more_ranges_are_written_than_there_are_places_for() {
-        let mut places = [CopyRange::default(); 2];
-        let ranges = apart(&[5, SHORT_TILE + 1, TILE]);
-        let (count, tiling) = Tiling::write(&mut places, ranges.into_iter());
-        assert_eq!((count, tiling), (2, Tiling { tiles: 3, each: 0, kind: TileKind::Short }));
-        assert_eq!(places.map(|place| place.first_tile), [0, 1]);
+    fn tiling_of(ranges: &[CopyRange]) -> (Tiling, Vec<u64>) {
+        let mut first_tiles = vec![99u64; ranges.len()];
+        let tiling = Tiling::of(ranges.iter().copied(), &mut first_tiles);
+        let mut short_counts = vec![99u32; ranges.len()];
+        assert_eq!(Tiling::of(ranges.iter().copied(), &mut short_counts), tiling);
+        assert_eq!(short_counts, first_tiles.iter().map(|&tiles| tiles as u32).collect::<Vec<_>>());
+        (tiling, first_tiles)
     }
 
     #[test]
     fn ranges_that_are_alike_are_not_looked_for() {
-        let tiling = |lengths: &[u64]| tiling_of(&mut apart(lengths));
+        let tiling = |lengths: &[u64]| tiling_of(&apart(lengths)).0;
         let short = |tiles, each| Tiling { tiles, each, kind: TileKind::Short };
         let long = |tiles, each| Tiling { tiles, each, kind: TileKind::Long };
-        assert_eq!(tiling(&[]), short(0, 0));
         assert_eq!(tiling(&[1]), short(1, 1));
         assert_eq!(tiling(&[1000, 5, 4096]), short(3, 1));
         assert_eq!(tiling(&[SHORT_TILE + 1, 2 * SHORT_TILE]), short(4, 2));
@@ -387,21 +409,39 @@ mod tests {
     }
 
     #[test]
+    fn ranges_that_all_fit_into_a_tile_have_one_each_wherever_they_begin() {
+        let mut ranges = apart(&[SHORT_TILE - 15, 0, 3]);
+        ranges[0].destination += 15;
+        let expected = Tiling { tiles: 3, each: 1, kind: TileKind::Short };
+        assert_eq!(tiling_of(&ranges), (expected, vec![99; 3]));
+        ranges[0].bytes += 1;
+        let expected = Tiling { tiles: 4, each: 0, kind: TileKind::Short };
+        assert_eq!(tiling_of(&ranges), (expected, vec![0, 2, 3]));
+    }
+
+    #[test]
+    fn ranges_without_bytes_move_nothing() {
+        let nothing = Tiling { tiles: 0, each: 0, kind: TileKind::Short };
+        assert_eq!(tiling_of(&[]).0, nothing);
+        assert_eq!(tiling_of(&apart(&[0, 0])).0, nothing);
+        assert_eq!(tiling_of(&apart(&[0, 5])).0, Tiling { tiles: 2, each: 1, ..nothing });
+    }
+
+    #[test]
     fn every_range_begins_where_the_one_before_it_ends() {
-        let mut ranges = apart(&[SHORT_TILE + 1, 1, 3 * SHORT_TILE, 7]);
-        tiling_of(&mut ranges);
-        assert_eq!(ranges.iter().map(|range| range.first_tile).collect::<Vec<_>>(), [0, 2, 3, 6]);
+        let (tiling, first_tiles) = tiling_of(&apart(&[SHORT_TILE + 1, 1, 0, 3 * SHORT_TILE, 7]));
+        assert_eq!((tiling.tiles, first_tiles), (8, vec![0, 2, 3, 4, 7]));
     }
 
     #[test]
     fn a_list_with_a_range_that_overlaps_itself_is_for_blocks() {
         let mut ranges = apart(&[100, 10 * TILE]);
         ranges[1].source = ranges[1].destination + 16;
-        assert_eq!(tiling_of(&mut ranges), Tiling { tiles: 2, each: 1, kind: TileKind::Overlapping });
+        assert_eq!(tiling_of(&ranges).0, Tiling { tiles: 2, each: 1, kind: TileKind::Overlapping });
         // A range that stays where it is, too.
         let mut ranges = apart(&[100]);
         ranges[0].source = ranges[0].destination;
-        assert_eq!(tiling_of(&mut ranges).kind, TileKind::Overlapping);
+        assert_eq!(tiling_of(&ranges).0.kind, TileKind::Overlapping);
     }
 
     #[test]

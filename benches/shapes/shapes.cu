@@ -22,7 +22,10 @@
 
 #include "../../backends/kernels/arena.cu"
 
-using Range = device_arena_copy_range;
+// A range, and the tiles before it.
+struct Range {
+  u64 destination, source, bytes, first_tile;
+};
 using Words = device_arena_words;
 
 static void check(cudaError_t code, const char* what, int line) {
@@ -241,6 +244,7 @@ struct Lab {
   u32 multiprocessors = 0;
   char *from = nullptr, *to = nullptr;
   Range *listed = nullptr, *pinned = nullptr;
+  device_arena_copy_range* plain = nullptr;
   u64* wrong = nullptr;
   double ceiling = 0;  // bytes read and written in a microsecond
   std::vector<Work> works;
@@ -314,6 +318,11 @@ struct Lab {
       const Layout layout = lay_out(work, tile_bytes);
       const u64 count = layout.ranges.size();
       CHECK(cudaMemcpy(listed, layout.ranges.data(), count * sizeof(Range), cudaMemcpyHostToDevice));
+      // As the crate's kernels take them: the tiles before each are behind all.
+      CHECK(cudaMemcpy2D(plain, sizeof *plain, layout.ranges.data(), sizeof(Range), sizeof *plain, count,
+                         cudaMemcpyHostToDevice));
+      CHECK(cudaMemcpy2D(plain + count, sizeof(u64), &layout.ranges.data()->first_tile, sizeof(Range), sizeof(u64), count,
+                         cudaMemcpyHostToDevice));
       CHECK(cudaMemsetAsync(to, 1, pool, stream));
       CHECK(cudaMemsetAsync(wrong, 0, sizeof(u64), stream));
       run(layout);
@@ -400,7 +409,7 @@ struct Lab {
       auto write = [&] { memcpy(pinned, layout.ranges.data(), bytes); };
       auto take = [&] {
         device_arena_copy_list one = {};
-        one.range[0] = {(u64)listed, (u64)pinned, bytes, 0};
+        one.range[0] = {(u64)listed, (u64)pinned, bytes};
         const u64 tiles = (bytes + DEVICE_ARENA_SHORT_TILE - 1) / DEVICE_ARENA_SHORT_TILE;
         device_arena_copy_few_short<<<(u32)tiles, 32, 0, stream>>>(one, 1, tiles, tiles);
       };
@@ -434,6 +443,7 @@ struct Lab {
     CHECK(cudaMalloc(&from, pool));
     CHECK(cudaMalloc(&to, pool));
     CHECK(cudaMalloc(&listed, 70000 * sizeof(Range)));
+    CHECK(cudaMalloc(&plain, 70000 * (sizeof *plain + sizeof(u64))));
     CHECK(cudaMallocHost(&pinned, 70000 * sizeof(Range)));
     CHECK(cudaMalloc(&wrong, sizeof(u64)));
     fill<<<1024, 256, 0, stream>>>(reinterpret_cast<u64*>(from), pool / 8);
@@ -470,12 +480,12 @@ int main(int count, char** arguments) {
   printf("\n");
   if (part.empty() || part == "direct") {
     lab.row("the crate's, 128", DEVICE_ARENA_TILE, false, 0, [&](const Layout& layout) {
-      device_arena_copy<<<lab.blocks(layout.tiles, 0), 128, 0, lab.stream>>>(lab.listed, layout.ranges.size(), layout.tiles,
-                                                                            layout.each);
+      device_arena_copy<<<lab.blocks(layout.tiles, 0), 128, 0, lab.stream>>>(
+          lab.plain, layout.ranges.size(), layout.tiles, layout.each);
     });
     lab.row("the crate's for short ranges", DEVICE_ARENA_SHORT_TILE, false, 0, [&](const Layout& layout) {
       device_arena_copy_short<<<lab.blocks((layout.tiles + 7) / 8, 0), 256, 0, lab.stream>>>(
-          lab.listed, layout.ranges.size(), layout.tiles, layout.each);
+          lab.plain, layout.ranges.size(), layout.tiles, layout.each);
     });
     lab.direct_row<4, Hint::None, false>(32768, 256, 0);
     lab.direct_row<8, Hint::None, false>(32768, 128, 0);

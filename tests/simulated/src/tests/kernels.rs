@@ -13,25 +13,36 @@ const CUBIN_80: &[u8] = include_bytes!("../../../../backends/kernels/images/aren
 const CUBIN_90: &[u8] = include_bytes!("../../../../backends/kernels/images/arena.sm_90.cubin");
 const CUBIN_100: &[u8] = include_bytes!("../../../../backends/kernels/images/arena.sm_100.cubin");
 
+/// A list that travels with a launch. A range is a destination, a source and its bytes; for a fill, the address, the bytes and
+/// the value.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Range {
-    /// For a fill: the address, the bytes and the value.
-    fields: [u64; 3],
-    first_tile: u64,
+#[derive(Clone, Copy)]
+struct List<Number, const COUNT: usize> {
+    ranges: [[u64; 3]; COUNT],
+    first_tiles: [Number; COUNT],
+}
+
+type Copies = List<u32, 128>;
+type Fills = List<u64, 16>;
+
+impl<Number: Copy + Default, const COUNT: usize> Default for List<Number, COUNT> {
+    fn default() -> Self {
+        Self { ranges: [[0; 3]; COUNT], first_tiles: [Number::default(); COUNT] }
+    }
 }
 
 const TILE: u64 = 32768;
 
-/// Numbers the tiles of ranges whose destination and length are these fields. Returns how many there are.
-fn number_tiles(ranges: &mut [Range], length: usize) -> u64 {
+/// The tiles before each range, by the field that has its length, and of all.
+fn number_tiles(ranges: &[[u64; 3]], length: usize) -> (Vec<u64>, u64) {
     let mut tiles = 0;
-    for range in ranges {
-        range.first_tile = tiles;
-        let (to, bytes) = (range.fields[0], range.fields[length]);
+    let first_tiles = ranges.iter().map(|range| {
+        let first_tile = tiles;
+        let (to, bytes) = (range[0], range[length]);
         tiles += if bytes == 0 { 0 } else { (bytes + to % 16).div_ceil(TILE) };
-    }
-    tiles
+        first_tile
+    });
+    (first_tiles.collect(), tiles)
 }
 
 fn load(image: &[u8]) -> Handle {
@@ -103,20 +114,23 @@ fn the_copy_kernel_moves_ranges() {
     let stream = stream(1);
     let (from, to, same) = (device_memory(100_000), device_memory(100_000), device_memory(5000));
     let pattern: Vec<u8> = (0..100_000_u32).map(|index| (index * 7 % 251) as u8).collect();
-    let (count, mut list) = (5_u64, [Range::default(); 64]);
+    let (count, mut list) = (5_u64, Copies::default());
     unsafe {
         assert_eq!(cuMemcpyHtoDAsync_v2(from, pattern.as_ptr().cast(), pattern.len(), stream), 0);
         assert_eq!(cuMemcpyHtoDAsync_v2(same, pattern.as_ptr().cast(), 5000, stream), 0);
         assert_eq!(cuMemsetD8Async(to, 0, 100_000, stream), 0);
     }
-    list[0].fields = [to + 3, from + 8, 70_000];
-    list[1].fields = [to + 70_016, from + 70_016, 0];
-    list[2].fields = [to + 70_017, from + 5, 1];
-    list[3].fields = [to + 80_000, from + 80_000, 20_000];
+    list.ranges[0] = [to + 3, from + 8, 70_000];
+    list.ranges[1] = [to + 70_016, from + 70_016, 0];
+    list.ranges[2] = [to + 70_017, from + 5, 1];
+    list.ranges[3] = [to + 80_000, from + 80_000, 20_000];
     // It overlaps itself, so its threads have to meet.
-    list[4].fields = [same + 37, same, 4900];
-    let mut tiles = number_tiles(&mut list[..5], 2);
+    list.ranges[4] = [same + 37, same, 4900];
+    let (first_tiles, mut tiles) = number_tiles(&list.ranges[..5], 2);
     assert_eq!(tiles, 3 + 1 + 1 + 1);
+    for (place, first_tile) in list.first_tiles.iter_mut().zip(&first_tiles) {
+        *place = u32::try_from(*first_tile).unwrap();
+    }
     let (mut count, mut each) = (count, 0_u64);
     {
         let mut given = list;
@@ -130,7 +144,8 @@ fn the_copy_kernel_moves_ranges() {
         ];
         assert_eq!(launch(few, 3, stream, &mut parameters), 0);
         // Parameters are the launch's own from then on.
-        given.fill(Range::default());
+        given = Copies::default();
+        std::hint::black_box(&given);
     }
     let mut expected = vec![0; 100_000];
     expected[3..70_003].copy_from_slice(&pattern[8..70_008]);
@@ -142,13 +157,16 @@ fn the_copy_kernel_moves_ranges() {
     assert!(bytes_at(same, 5000, stream) == shifted);
 
     // The same out of a list that is in device memory, in a graph.
-    let ranges = device_memory(size_of_val(&list));
+    let ranges_bytes = size_of_val(&list.ranges[..5]);
+    let ranges = device_memory(ranges_bytes + size_of_val(first_tiles.as_slice()));
     let many = function(module, c"device_arena_copy");
     let (mut address, mut graph, mut executable) = (ranges, null(), null());
     let mut parameters =
         [(&raw mut address).cast(), (&raw mut count).cast(), (&raw mut tiles).cast(), (&raw mut each).cast()];
     unsafe {
-        assert_eq!(cuMemcpyHtoDAsync_v2(ranges, list.as_ptr().cast(), size_of_val(&list), stream), 0);
+        assert_eq!(cuMemcpyHtoDAsync_v2(ranges, list.ranges.as_ptr().cast(), ranges_bytes, stream), 0);
+        let numbers_bytes = size_of_val(first_tiles.as_slice());
+        assert_eq!(cuMemcpyHtoDAsync_v2(ranges + ranges_bytes as u64, first_tiles.as_ptr().cast(), numbers_bytes, stream), 0);
         assert_eq!(cuMemsetD8Async(to, 0, 100_000, stream), 0);
         assert_eq!(cuStreamBeginCapture_v2(stream, 0), 0);
         assert_eq!(launch(many, 2, stream, &mut parameters), 0);
@@ -167,10 +185,10 @@ fn the_rewind_kernel_resets_a_room_and_fills() {
     let _turn = turn();
     let rewind = function(load(&text()), c"device_arena_rewind");
     let block = device_memory(100_000);
-    let mut list = [Range::default(); 16];
-    list[0].fields = [block + 257, 70_000, 0xAB];
+    let mut list = Fills::default();
+    list.ranges[0] = [block + 257, 70_000, 0xAB];
     let (mut room, mut base, mut capacity, mut alignment) = (block, block + 256, 99_744_u64, 64_u64);
-    let (mut generation, mut count, mut tiles) = (17_u64, 1_u64, number_tiles(&mut list[..1], 1));
+    let (mut generation, mut count, mut tiles) = (17_u64, 1_u64, number_tiles(&list.ranges[..1], 1).1);
     let mut parameters = [
         (&raw mut room).cast(),
         (&raw mut base).cast(),
@@ -200,8 +218,8 @@ fn a_kernel_out_of_bounds_breaks_its_context() {
     for allowed in [true, false] {
         let few = function(load(&text()), c"device_arena_copy_few");
         let near = device_memory(64);
-        let (mut count, mut tiles, mut each, mut list) = (1_u64, 1_u64, 1_u64, [Range::default(); 64]);
-        list[0].fields = [far, near, 64];
+        let (mut count, mut tiles, mut each, mut list) = (1_u64, 1_u64, 1_u64, Copies::default());
+        list.ranges[0] = [far, near, 64];
         if allowed {
             unsafe {
                 assert_eq!(cuCtxEnablePeerAccess(there, 0), 0);
@@ -228,7 +246,7 @@ fn a_kernel_out_of_bounds_breaks_its_context() {
     let few = function(load(&text()), c"device_arena_copy_few");
     // The nameless stream is the current context's, and the function another's.
     open(1);
-    let (mut count, mut tiles, mut each, mut list) = (0_u64, 0_u64, 0_u64, [Range::default(); 64]);
+    let (mut count, mut tiles, mut each, mut list) = (0_u64, 0_u64, 0_u64, Copies::default());
     let mut parameters =
         [(&raw mut list).cast(), (&raw mut count).cast(), (&raw mut tiles).cast(), (&raw mut each).cast()];
     assert_eq!(launch(few, 1, null(), &mut parameters), 400);
