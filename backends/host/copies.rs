@@ -6,6 +6,8 @@ use std::thread::{self, Builder};
 
 use crate::backend::{CopyRange, CopyRows};
 
+/// Before so many bytes are copied, nobody asks how many there are in all: to read a long list twice takes time as well.
+const FEW: usize = 256 << 10;
 /// Lists of fewer bytes are the calling thread's alone: to start threads takes much of what they save.
 const LARGE: usize = 16 << 20;
 /// A thread has at least so many bytes: hundreds of microseconds of work for the tens that it takes to start.
@@ -21,9 +23,43 @@ const CUT: usize = 4096;
 ///
 /// Each range is live on both sides, and nobody else touches it meanwhile; no range's destination clashes with another.
 pub(super) unsafe fn copy(ranges: &[CopyRange]) {
-    let bytes = ranges.iter().fold(0usize, |sum, range| sum.saturating_add(range.bytes));
-    // SAFETY: this function's own contract.
-    unsafe { copy_all(ranges.iter().copied(), bytes) };
+    let (mut ahead, mut copied, mut most) = (ranges, 0usize, FEW);
+    loop {
+        // SAFETY: this function's own contract.
+        let (left, room) = unsafe { copy_few(ahead, most) };
+        let Some(next) = left.first() else { return };
+        copied = copied.saturating_add(most - room);
+        // The whole list is read only where it will be large if it goes on like this. If not, it may still change.
+        let seen = copied.saturating_add(next.bytes);
+        let count = ranges.len().saturating_sub(left.len()).saturating_add(1);
+        if seen.div_ceil(count).saturating_mul(ranges.len()) >= LARGE {
+            // SAFETY: as above, of the ranges that are left.
+            return unsafe { copy_many(left.iter().copied(), sum(ranges)) };
+        }
+        (ahead, most) = (left, seen.max(FEW));
+    }
+}
+
+/// Copies the first ranges, as long as they have no more bytes than `most`. Answers those that are left, and how many bytes
+/// there would be room for.
+///
+/// # Safety
+///
+/// As [`copy`].
+unsafe fn copy_few(ranges: &[CopyRange], most: usize) -> (&[CopyRange], usize) {
+    let (mut rest, mut room) = (ranges.iter(), most);
+    loop {
+        let left = rest.as_slice();
+        let Some(range) = rest.next() else { return (left, room) };
+        let Some(room_behind) = room.checked_sub(range.bytes) else { return (left, room) };
+        room = room_behind;
+        // SAFETY: the range is live on both sides, and may overlap itself.
+        unsafe { std::ptr::copy(range.source, range.destination, range.bytes) };
+    }
+}
+
+fn sum(ranges: &[CopyRange]) -> usize {
+    ranges.iter().fold(0, |sum, range| sum.saturating_add(range.bytes))
 }
 
 /// Copies rows by the host. All of it is done on return.
@@ -32,9 +68,19 @@ pub(super) unsafe fn copy(ranges: &[CopyRange]) {
 ///
 /// As [`copy_rows`](crate::backend::Backend::copy_rows), for the host, and until this returns.
 pub(super) unsafe fn copy_rows(rows: &CopyRows) {
-    if rows.bytes != 0 {
+    if rows.bytes == 0 {
+        return;
+    }
+    let bytes = rows.bytes.saturating_mul(rows.count);
+    if bytes >= LARGE {
         // SAFETY: this function's own contract, of every row.
-        unsafe { copy_all(each_row(*rows), rows.bytes.saturating_mul(rows.count)) };
+        return unsafe { copy_many(each_row(*rows), bytes) };
+    }
+    for turn in 0..rows.count {
+        // SAFETY: the arrays have as many numbers as there are rows.
+        let range = unsafe { rows.range(turn) };
+        // SAFETY: the row is live on both sides, and may overlap itself.
+        unsafe { std::ptr::copy(range.source, range.destination, range.bytes) };
     }
 }
 
@@ -48,10 +94,14 @@ unsafe fn each_row(rows: CopyRows) -> impl Iterator<Item = CopyRange> + Clone + 
     (0..rows.count).map(move |turn| unsafe { rows.range(turn) })
 }
 
+/// Copies what takes longer than to find out who does it. It is no part of the function that copies little.
+///
 /// # Safety
 ///
 /// As [`copy`]; `bytes` is no less than what the ranges have in all.
-unsafe fn copy_all(ranges: impl Iterator<Item = CopyRange> + Clone + Send, bytes: usize) {
+#[cold]
+#[inline(never)]
+unsafe fn copy_many(ranges: impl Iterator<Item = CopyRange> + Clone + Send, bytes: usize) {
     let threads = if bytes < LARGE { 1 } else { threads(bytes, cores()) };
     if threads < 2 {
         for range in ranges {
@@ -81,7 +131,7 @@ fn cores() -> usize {
 ///
 /// # Safety
 ///
-/// As [`copy_all`].
+/// As [`copy_many`].
 unsafe fn share_out(
     ranges: impl Iterator<Item = CopyRange> + Clone + Send,
     bytes: usize,
@@ -209,6 +259,30 @@ mod tests {
             expect(&in_a_row(&[2]), threads, any);
             expect(&in_a_row(&[0, 0]), threads, any);
             expect(&[], threads, any);
+        }
+    }
+
+    #[test]
+    fn lists_that_become_large_or_small_lose_nothing() {
+        let mut grows = vec![0; 3];
+        grows.extend([500; 600]);
+        grows.extend([0, FEW + 1, 0, 1, 3 * FEW, 7]);
+        let shrinks: Vec<usize> = grows.iter().rev().copied().collect();
+        for sizes in [&grows, &shrinks, &vec![FEW; 3], &vec![FEW + 1; 2], &vec![4095; 70]] {
+            let bytes: usize = sizes.iter().sum();
+            let source = pattern(bytes);
+            let mut destination = vec![0; bytes];
+            let start = destination.as_mut_ptr();
+            let ranges = sizes.iter().scan(0, |next, &bytes| {
+                let at = *next;
+                *next += bytes;
+                let source = source.as_ptr().wrapping_add(at);
+                Some(CopyRange { destination: start.wrapping_add(at), source, bytes })
+            });
+            let ranges: Vec<CopyRange> = ranges.collect();
+            // SAFETY: every range is in both pieces of memory, and none clashes with another.
+            unsafe { copy(&ranges) };
+            assert!(destination == source, "{} ranges", sizes.len());
         }
     }
 
