@@ -114,8 +114,8 @@ unsafe fn copy_many(ranges: impl Iterator<Item = CopyRange> + Clone + Send, byte
     unsafe { share_out(ranges, bytes, threads, |_| Ok(Builder::new().name("device-arena".into()))) };
 }
 
-/// How many threads copy so many bytes of a large list. They have half the cores: two that are one core's threads share
-/// what copies, and on a machine of two cores threads lose.
+/// How many threads copy so many bytes of a large list. They have half the cores: two threads of one core share what copies,
+/// and other work goes on beside.
 fn threads(bytes: usize, cores: usize) -> usize {
     MOST_THREADS.min(cores / 2).min(bytes / SHARE)
 }
@@ -126,7 +126,7 @@ fn cores() -> usize {
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Shares the ranges out by bytes among the calling thread and others, which are built as `thread` says for their share.
+/// Shares the ranges out by bytes among the calling thread and others, which are built as `builder` says for their share.
 /// Where one can't be had, its share is the calling thread's, with all before it.
 ///
 /// # Safety
@@ -136,7 +136,7 @@ unsafe fn share_out(
     ranges: impl Iterator<Item = CopyRange> + Clone + Send,
     bytes: usize,
     threads: usize,
-    thread: impl Fn(usize) -> io::Result<Builder>,
+    builder: impl Fn(usize) -> io::Result<Builder>,
 ) {
     let share = bytes.div_ceil(threads.max(1));
     // The scope ends when every thread has: nobody touches a range after this function, nor leaves one undone.
@@ -149,7 +149,7 @@ unsafe fn share_out(
             // nobody else's until all have been copied, which the scope waits for. Threads don't race: no destination clashes
             // with another range, by the caller's promise, and the parts of one range are apart, which `cut` sees to.
             let part = move || unsafe { copy_part(ranges, begin, end) };
-            if thread(left - 1).and_then(|builder| builder.spawn_scoped(scope, part)).is_err() {
+            if builder(left - 1).and_then(|builder| builder.spawn_scoped(scope, part)).is_err() {
                 break;
             }
             left -= 1;
