@@ -445,7 +445,7 @@ pub trait Backend: sealed::Sealed {
     fn retry(&self, work: HostRetry);
 
     /// Moves every range, in the stream's order, or at once where there is no stream, which a device refuses. A range
-    /// that overlaps itself moves as `memmove` would.
+    /// that overlaps itself moves as `memmove` would. [`Host`] has several threads for 16 MiB and more.
     ///
     /// # Errors
     ///

@@ -55,22 +55,18 @@ impl RowIndices {
 }
 
 impl CopyRows {
-    /// Copies the rows by the host.
+    /// The row that is copied in this turn, as a range.
     ///
     /// # Safety
     ///
-    /// As [`copy_rows`](crate::backend::Backend::copy_rows), for the host, and until this returns.
-    pub(crate) unsafe fn copy_on_host(&self) {
-        if self.bytes == 0 {
-            return;
-        }
-        for turn in 0..self.count {
-            // SAFETY: the arrays have as many numbers as there are rows.
-            let (to, from) = unsafe { (self.destination_rows.row(turn), self.source_rows.row(turn)) };
-            let destination = self.destination.wrapping_add(to.wrapping_mul(self.destination_stride));
-            let source = self.source.wrapping_add(from.wrapping_mul(self.source_stride));
-            // SAFETY: the row is live on both sides, and may overlap itself.
-            unsafe { std::ptr::copy(source, destination, self.bytes) };
+    /// The arrays have numbers for that turn, which the host may read.
+    pub(crate) unsafe fn range(&self, turn: usize) -> CopyRange {
+        // SAFETY: the caller's promise is the same.
+        let (to, from) = unsafe { (self.destination_rows.row(turn), self.source_rows.row(turn)) };
+        CopyRange {
+            destination: self.destination.wrapping_add(to.wrapping_mul(self.destination_stride)),
+            source: self.source.wrapping_add(from.wrapping_mul(self.source_stride)),
+            bytes: self.bytes,
         }
     }
 }
