@@ -82,7 +82,12 @@ __device__ __forceinline__ void copy_words(u64 to, u64 from, u64 first, u64 last
 // Where all ranges have as many tiles (`each`), nothing is looked for.
 __device__ __forceinline__ Range range_of(const Range* ranges, u64 count, u64 tiles, u64 tile, u32 each) {
   if (each != 0) return ranges[each == 1 ? tile : (u32)tile / each];
-  return ranges[device_arena_find(ranges, count, tile, (u64)0, (float)count / (float)tiles)];
+  u64 low = 0;
+  for (u64 high = count; high - low > 1;) {
+    const u64 look = low + (high - low) / 2;
+    (ranges[look].first_tile <= tile ? low : high) = look;
+  }
+  return ranges[low];
 }
 
 // A tile is moved by a block, or by each 32 of its threads.
