@@ -6,7 +6,7 @@ use super::driver::call;
 use super::kernel::Shape;
 use super::list;
 use super::long_lists::{self, LONG_LIST};
-use super::moves;
+use super::moves::{self, is_long_move};
 use super::stream::{GpuStream, Queueing};
 use crate::backend::{CopyRange, RoomReset, ScrubRange};
 use crate::backends::kernels::{self, COPY_LIST, FILL_LIST, FillList, FillRange as KernelFill};
@@ -49,40 +49,40 @@ pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()
         // SAFETY: the caller's promise is the same.
         return unsafe { transfer(stream, &queueing, *range) };
     }
-    if !ranges.iter().any(moves::is_long_move) || stream.is_capturing()? {
+    for part in ranges.chunks(LONG_LIST) {
         // SAFETY: the caller's promise is the same.
-        return unsafe { copy_lists(stream, ranges) };
-    }
-    for part in ranges.split_inclusive(moves::is_long_move) {
-        let (long, rest) = match part.split_last() {
-            Some((last, rest)) if moves::is_long_move(last) => (Some(last), rest),
-            _ => (None, part),
-        };
-        // SAFETY: the caller's promise is the same.
-        unsafe { copy_lists(stream, rest) }?;
-        if let Some(long) = long {
-            // SAFETY: as above.
-            unsafe { moves::copy(stream, long) }?;
-        }
+        unsafe { copy_part(stream, part) }?;
     }
     Ok(())
 }
 
 /// # Safety
 ///
-/// As [`copy`].
-unsafe fn copy_lists(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
-    // The memory of a long list is used again, so that a graph which reads it would read another's.
-    if ranges.len() > COPY_LIST && !stream.is_capturing()? {
-        for part in ranges.chunks(LONG_LIST) {
+/// As [`copy`]; there are no more ranges than a long list holds.
+unsafe fn copy_part(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
+    // The memory of a long list, and of a long move, is used again, so that a graph which reads it would read another's.
+    let is_short = ranges.len() <= COPY_LIST;
+    if is_short && !ranges.iter().any(is_long_move) || stream.is_capturing()? {
+        return ranges.chunks(COPY_LIST).try_for_each(|few| {
             // SAFETY: the caller's promise is the same.
-            unsafe { long_lists::copy(stream, part) }?;
-        }
+            unsafe { list::copy_few(stream, few) }
+        });
+    }
+    // SAFETY: as above.
+    if !is_short && unsafe { long_lists::copy(stream, ranges) }? {
         return Ok(());
     }
-    for part in ranges.chunks(COPY_LIST) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { list::copy_few(stream, part) }?;
+    for part in ranges.split_inclusive(is_long_move) {
+        let (long, rest) = match part.split_last() {
+            Some((last, rest)) if is_long_move(last) => (Some(last), rest),
+            _ => (None, part),
+        };
+        // SAFETY: as above. None of the rest is long.
+        unsafe { copy_part(stream, rest) }?;
+        if let Some(long) = long {
+            // SAFETY: as above.
+            unsafe { moves::copy(stream, long) }?;
+        }
     }
     Ok(())
 }

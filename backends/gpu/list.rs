@@ -31,18 +31,12 @@ impl Listed {
         first_tiles: &mut [Count],
         ranges: &[CopyRange],
     ) -> Self {
-        debug_assert!(places.len() >= ranges.len() && first_tiles.len() >= ranges.len());
         let ranges = ranges.iter().map(|range| KernelCopy {
             destination: range.destination.addr() as u64,
             source: range.source.addr() as u64,
             bytes: range.bytes as u64,
         });
-        let count = ranges.len() as u64;
-        // The places may be in memory that is slow to read: they are written alone.
-        for (place, range) in places.iter_mut().zip(ranges.clone()) {
-            *place = range;
-        }
-        Self { count, tiling: Tiling::of(ranges, first_tiles) }
+        Self { count: ranges.len() as u64, tiling: Tiling::write(places, first_tiles, ranges) }
     }
 
     /// Writes a list for memory that the device reads: [`RANGE_WORDS`] for each range at most.
@@ -62,6 +56,11 @@ impl Listed {
     /// Whether there are no bytes in any range.
     pub(super) fn is_empty(&self) -> bool {
         self.tiling.tiles == 0
+    }
+
+    /// Whether a range overlaps itself.
+    pub(super) fn has_overlaps(&self) -> bool {
+        self.tiling.kind == TileKind::Overlapping
     }
 
     /// Whether the device has to look for the range that a tile is of, by the tiles before each.

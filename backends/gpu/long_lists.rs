@@ -7,12 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use super::blocks;
 use super::event::GpuEvent;
 use super::list::{self, Listed, RANGE_WORDS};
+use super::moves::is_long_move;
 use super::stream::{GpuStream, Queueing};
 use crate::backend::{Block, CopyRange, Placement};
 use crate::error::Result;
 
 /// Ranges of one list. The device copies those of one while the host writes the next.
-pub(super) const LONG_LIST: usize = 8192;
+pub(super) const LONG_LIST: usize = 16384;
 
 /// Ranges of a list that is read where it was written, at most, if no range of it has to be looked for: one launch is sooner
 /// under way than two. Measured on an H200.
@@ -97,20 +98,28 @@ impl List {
         }
     }
 
-    /// Queues what the ranges are copied by.
+    /// Queues what the ranges are copied by. False where nothing was, because one of them [is long](is_long_move).
     ///
     /// # Safety
     ///
     /// As [`copies::copy`](super::copies::copy); no launch that is under way reads the list, there are no more ranges than it
     /// holds, and it stays as it is until the stream has passed.
-    unsafe fn launch(&self, stream: &GpuStream, queueing: &Queueing<'_>, ranges: &[CopyRange]) -> Result<()> {
+    unsafe fn launch(
+        &self,
+        stream: &GpuStream,
+        queueing: &Queueing<'_>,
+        ranges: &[CopyRange],
+    ) -> Result<bool> {
         debug_assert!(ranges.len() <= LONG_LIST);
         let (written, taken) = (self.written.address.as_ptr(), self.taken.address.as_ptr());
         // SAFETY: the block has as many words, at their alignment; the host reaches it, and nothing reads it, by the caller.
         let words = unsafe { std::slice::from_raw_parts_mut(written.cast::<u64>(), WORDS) };
         let listed = Listed::write_words(words, ranges);
+        if listed.has_overlaps() && ranges.iter().any(is_long_move) {
+            return Ok(false);
+        }
         if listed.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let mut list = written;
         if !listed.is_read_once(READ_IN_PLACE) {
@@ -120,14 +129,17 @@ impl List {
             unsafe { list::copy_few_queued(stream, queueing, &[take]) }?;
         }
         // SAFETY: list and ranges are the caller's promise.
-        unsafe { listed.launch(stream, queueing, list.addr()) }
+        unsafe { listed.launch(stream, queueing, list.addr()) }?;
+        Ok(true)
     }
 }
 
+/// False where nothing was queued, because a range [is long](is_long_move) and overlaps itself, which is seen on the way.
+///
 /// # Safety
 ///
 /// As [`copies::copy`](super::copies::copy); there are no more ranges than a long list holds.
-pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
+pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<bool> {
     debug_assert!(ranges.len() <= LONG_LIST);
     let list = stream.long_lists.take(stream)?;
     // Held until the event is recorded: a capture that began in between would take it.

@@ -242,14 +242,18 @@ impl TileCount for u64 {
 }
 
 impl Tiling {
-    /// Counts the tiles, and writes how many there are before each range unless all have as many.
-    pub(crate) fn of<Count: TileCount>(
-        ranges: impl Iterator<Item = CopyRange> + Clone,
+    /// Writes the ranges, and how many tiles there are before each unless all have as many. There are places for all.
+    pub(crate) fn write<Count: TileCount>(
+        places: &mut [CopyRange],
         first_tiles: &mut [Count],
+        ranges: impl ExactSizeIterator<Item = CopyRange> + Clone,
     ) -> Self {
-        let (mut count, mut bytes, mut longest, mut overlaps) = (0u64, 0u64, 0u64, false);
-        for range in ranges.clone() {
-            count += 1;
+        debug_assert!(places.len() >= ranges.len() && first_tiles.len() >= ranges.len());
+        let count = ranges.len() as u64;
+        let (mut bytes, mut longest, mut overlaps) = (0u64, 0u64, false);
+        // The places may be in memory that is slow to read: they are written alone.
+        for (place, range) in places.iter_mut().zip(ranges.clone()) {
+            *place = range;
             bytes = bytes.saturating_add(range.bytes);
             longest = longest.max(range.bytes.saturating_add(range.destination % WORD));
             overlaps |= overlaps_itself(range.destination, range.source, range.bytes);
@@ -382,10 +386,12 @@ mod tests {
     }
 
     fn tiling_of(ranges: &[CopyRange]) -> (Tiling, Vec<u64>) {
+        let mut places = vec![CopyRange::default(); ranges.len()];
         let mut first_tiles = vec![99u64; ranges.len()];
-        let tiling = Tiling::of(ranges.iter().copied(), &mut first_tiles);
+        let tiling = Tiling::write(&mut places, &mut first_tiles, ranges.iter().copied());
+        assert_eq!(places, ranges);
         let mut short_counts = vec![99u32; ranges.len()];
-        assert_eq!(Tiling::of(ranges.iter().copied(), &mut short_counts), tiling);
+        assert_eq!(Tiling::write(&mut places, &mut short_counts, ranges.iter().copied()), tiling);
         assert_eq!(short_counts, first_tiles.iter().map(|&tiles| tiles as u32).collect::<Vec<_>>());
         (tiling, first_tiles)
     }

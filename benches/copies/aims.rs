@@ -64,7 +64,10 @@ pub struct Verdict {
 }
 
 /// Why a row misses its aim: by the aim's name, as the verdicts print it.
-const EXPLANATIONS: &[(&str, &str)] = &[];
+const EXPLANATIONS: &[(&str, &str)] = &[(
+    "classify a device pointer: over the bare query",
+    "what is around the query takes 5 to 20 ns of 65 to 110: 1.05 to 1.22 from run to run, by the host's clock",
+)];
 
 const TEN: [&str; 10] = [
     "128 x 2 KiB",

@@ -19,9 +19,11 @@ pub const ALLOCATIONS: &str = "allocations of the driver";
 pub const GROUPS: [&str; 4] = [BYTES, OUTPUTS, RANGES, ALLOCATIONS];
 
 /// Where a list lies, for the reader of the numbers.
-pub const WHERE_LISTS_ARE: &str = "A list on its way to the device takes 32 bytes a range: up to 256 ranges travel with \
-    their launches, 64 in each; longer lists lie in pinned host memory, 4096 ranges in each of four pieces that take turns. \
-    A prepared list lies in device memory, 32 bytes a range too; rows take 96 bytes in all, whatever their count.";
+pub const WHERE_LISTS_ARE: &str = "A list takes 24 bytes a range, and 8 more where its ranges are not cut into as many \
+    tiles each. Up to 128 ranges travel with their launch. Longer lists are written into pinned host memory, 16384 ranges in \
+    each of four pieces that take turns, and a launch takes each piece into device memory; up to 1024 ranges of as many tiles \
+    each are read where they were written. A prepared list lies in device memory; rows take 96 bytes in all, whatever their \
+    count.";
 
 const SIZES: [usize; 6] = [1 << 20, 10 << 20, 100 << 20, 1 << 30, 10 << 30, 64 << 30];
 const COUNTS: [usize; 7] = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000];

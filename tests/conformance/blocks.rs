@@ -168,21 +168,18 @@ pub(crate) fn a_long_range_that_overlaps_itself_moves_as_memmove(subject: &Subje
     let bytes = 20 * MIB;
     let block = bench.allocate(Placement::Device, bytes);
     let pattern: Vec<u8> = (0..block.bytes()).map(|i| (i * 31 % 251) as u8).collect();
-    // By less and by more than what is moved at a time, up and down, among ranges that stay in the list.
-    for (from, to, long) in [
-        (3, 4 * 1024 + 3, 9 * MIB + 5),
-        (4 * 1024 + 3, 4, 9 * MIB + 5),
-        (16, 9 * MIB, 10 * MIB),
-        (9 * MIB + 7, 16, 10 * MIB),
-        (64, 64, MIB),
-        (17, 16, 300 << 10),
+    // By less and by more than what is moved at a time, up and down, among ranges that stay in the list: few or many.
+    for (from, to, long, others) in [
+        (3, 4 * 1024 + 3, 9 * MIB + 5, 2),
+        (4 * 1024 + 3, 4, 9 * MIB + 5, 200),
+        (16, 9 * MIB, 10 * MIB, 200),
+        (9 * MIB + 7, 16, 10 * MIB, 1),
+        (64, 64, MIB, 3),
+        (17, 16, 300 << 10, 300),
     ] {
-        let ranges = [
-            (bytes - 4096, bytes - 2048, 2048),
-            (from, to, long),
-            (bytes - 8192, bytes - 8191, 4000),
-            (bytes - 8192, bytes - 8191, 0),
-        ];
+        let other = |index| (bytes - 64 * (index + 1), bytes - 64 * (index + 1) + 5, index % 60);
+        let mut ranges: Vec<_> = (0..others).map(other).collect();
+        ranges.insert(others / 2, (from, to, long));
         bench.write(&block, &pattern);
         copy(&bench, &block, &ranges);
         let mut expected = pattern.clone();
@@ -198,7 +195,7 @@ pub(crate) fn long_lists_of_ranges_of_many_lengths(subject: &Subject) {
     const STEP: usize = 9000;
     let bench = Bench::new(subject);
     // As many as are read where they are written, and more.
-    for count in [65, 300, 1100] {
+    for count in [129, 300, 1100] {
         let bytes = count * STEP;
         let (from, to) = (bench.allocate(Placement::Device, bytes), bench.allocate(Placement::Device, bytes));
         let pattern: Vec<u8> = (0..from.bytes()).map(|i| (i * 7 % 253) as u8).collect();
@@ -239,7 +236,7 @@ fn copy(bench: &Bench, block: &Block, ranges: &[(usize, usize, usize)]) {
 pub(crate) fn many_ranges_are_copied_at_once(subject: &Subject) {
     const STEP: usize = 48;
     let bench = Bench::new(subject);
-    for count in [0, 1, 2, 63, 64, 65, 300, 5000, 20_000] {
+    for count in [0, 1, 2, 127, 128, 129, 300, 5000, 40_000] {
         let bytes = (count * STEP).max(1);
         let (from, to) = (bench.allocate(Placement::Device, bytes), bench.allocate(Placement::Device, bytes));
         let pattern: Vec<u8> = (0..from.bytes()).map(|i| (i * 7 % 253) as u8).collect();
