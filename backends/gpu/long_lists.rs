@@ -19,8 +19,8 @@ pub(super) const LONG_LIST: usize = 16384;
 /// under way than two. Measured on an H200.
 const READ_IN_PLACE: usize = 1024;
 
-/// Words of one list.
-const WORDS: usize = LONG_LIST * RANGE_WORDS;
+/// Ranges that there is room for in each list.
+const LEAST: usize = READ_IN_PLACE;
 
 /// Lists that can be on their way at once.
 const LISTS: usize = 4;
@@ -33,8 +33,8 @@ pub(super) struct LongLists(Mutex<Vec<List>>);
 struct List {
     /// Pinned: what the host writes.
     written: Block,
-    /// On the device.
-    taken: Block,
+    /// As long, on the device; none before it is needed.
+    taken: Option<Block>,
     /// Behind the launch that reads the list.
     event: GpuEvent,
 }
@@ -52,19 +52,17 @@ impl LongLists {
             if list.event.wait(None).is_err_and(|error| !error.is_of_lost_device()) {
                 continue;
             }
-            for block in [list.written, list.taken] {
-                // SAFETY: the list was taken out, and the launch that read it has passed, or its device is lost.
-                let _ = unsafe { blocks::free(None, block) };
-            }
+            // SAFETY: the list was taken out, and the launch that read it has passed, or its device is lost.
+            unsafe { list.free() };
         }
     }
 
-    /// A list that no launch reads any more.
-    fn take(&self, stream: &GpuStream) -> Result<List> {
+    /// A list that no launch reads any more, with room for as many ranges.
+    fn take(&self, stream: &GpuStream, ranges: usize) -> Result<List> {
         let mut lists = self.lock();
         let mut free = None;
         for (at, list) in lists.iter().enumerate() {
-            if list.event.has_passed()? {
+            if list.holds(ranges) && list.event.has_passed()? {
                 free = Some(at);
                 break;
             }
@@ -74,89 +72,111 @@ impl LongLists {
             lists.first().map_or(Ok(true), |list| list.event.wait(None))?;
             free = Some(0);
         }
-        if let Some(at) = free {
-            return Ok(lists.remove(at));
-        }
+        let list = free.map(|at| lists.remove(at));
         drop(lists);
-        List::new(stream)
+        match list {
+            Some(list) if list.holds(ranges) => return Ok(list),
+            // SAFETY: the list was taken out, and the launch that read it has passed.
+            Some(list) => unsafe { list.free() },
+            None => {}
+        }
+        List::new(stream, ranges)
     }
 }
 
 impl List {
-    fn new(stream: &GpuStream) -> Result<Self> {
-        let device = stream.device();
-        let event = GpuEvent::new(device)?;
-        let bytes = WORDS * size_of::<u64>();
-        let written = blocks::allocate(device, Placement::HostCoherent, bytes)?;
-        match blocks::allocate(device, Placement::Device, bytes) {
-            Ok(taken) => Ok(Self { written, taken, event }),
-            Err(error) => {
-                // SAFETY: nobody knows of the block.
-                let _ = unsafe { blocks::free(None, written) };
-                Err(error)
-            }
+    fn new(stream: &GpuStream, ranges: usize) -> Result<Self> {
+        let room = ranges.max(LEAST).next_power_of_two();
+        let bytes = room * RANGE_WORDS * size_of::<u64>();
+        let event = GpuEvent::new(stream.device())?;
+        let written = blocks::allocate(stream.device(), Placement::HostCoherent, bytes)?;
+        Ok(Self { written, taken: None, event })
+    }
+
+    fn holds(&self, ranges: usize) -> bool {
+        self.written.bytes / (RANGE_WORDS * size_of::<u64>()) >= ranges
+    }
+
+    /// # Safety
+    ///
+    /// Nothing reads the list.
+    unsafe fn free(self) {
+        for block in [Some(self.written), self.taken].into_iter().flatten() {
+            // SAFETY: the caller's promise is the same.
+            let _ = unsafe { blocks::free(None, block) };
         }
     }
 
-    /// Queues what the ranges are copied by. False where nothing was, because one of them [is long](is_long_move).
+    /// Writes the ranges, and makes what the device is to have them in. None where one of them
+    /// [is long and overlaps itself](is_long_move), which is seen on the way.
     ///
     /// # Safety
     ///
-    /// As [`copies::copy`](super::copies::copy); no launch that is under way reads the list, there are no more ranges than it
-    /// holds, and it stays as it is until the stream has passed.
-    unsafe fn launch(
-        &self,
-        stream: &GpuStream,
-        queueing: &Queueing<'_>,
-        ranges: &[CopyRange],
-    ) -> Result<bool> {
-        debug_assert!(ranges.len() <= LONG_LIST);
-        let (written, taken) = (self.written.address.as_ptr(), self.taken.address.as_ptr());
+    /// Nothing reads the list, and it holds as many ranges.
+    unsafe fn write(&mut self, stream: &GpuStream, ranges: &[CopyRange]) -> Result<Option<Listed>> {
+        debug_assert!(self.holds(ranges.len()));
+        let words = self.written.address.as_ptr().cast::<u64>();
         // SAFETY: the block has as many words, at their alignment; the host reaches it, and nothing reads it, by the caller.
-        let words = unsafe { std::slice::from_raw_parts_mut(written.cast::<u64>(), WORDS) };
+        let words = unsafe { std::slice::from_raw_parts_mut(words, self.written.bytes / size_of::<u64>()) };
         let listed = Listed::write_words(words, ranges);
         if listed.has_overlaps() && ranges.iter().any(is_long_move) {
-            return Ok(false);
+            return Ok(None);
         }
-        if listed.is_empty() {
-            return Ok(true);
+        if !listed.is_read_once(READ_IN_PLACE) && self.taken.is_none() {
+            self.taken = Some(blocks::allocate(stream.device(), Placement::Device, self.written.bytes)?);
         }
-        let mut list = written;
-        if !listed.is_read_once(READ_IN_PLACE) {
-            list = taken;
-            let take = CopyRange { destination: taken, source: written.cast_const(), bytes: listed.bytes() };
+        Ok(Some(listed))
+    }
+
+    /// Queues what the ranges are copied by.
+    ///
+    /// # Safety
+    ///
+    /// As [`copies::copy`](super::copies::copy), for the ranges that were [written](Self::write) last; the list stays as it is
+    /// until the stream has passed.
+    unsafe fn launch(&self, stream: &GpuStream, queueing: &Queueing<'_>, listed: &Listed) -> Result<()> {
+        let mut list = self.written.address.as_ptr();
+        let taken = self.taken.as_ref().filter(|_| !listed.is_read_once(READ_IN_PLACE));
+        if let Some(taken) = taken.map(|block| block.address.as_ptr()) {
+            let take = CopyRange { destination: taken, source: list.cast_const(), bytes: listed.bytes() };
             // SAFETY: both blocks hold as many bytes, and are the list's own.
             unsafe { list::copy_few_queued(stream, queueing, &[take]) }?;
+            list = taken;
         }
         // SAFETY: list and ranges are the caller's promise.
-        unsafe { listed.launch(stream, queueing, list.addr()) }?;
-        Ok(true)
+        unsafe { listed.launch(stream, queueing, list.addr()) }
     }
 }
 
-/// False where nothing was queued, because a range [is long](is_long_move) and overlaps itself, which is seen on the way.
+/// False where nothing was queued, because a range [is long and overlaps itself](is_long_move).
 ///
 /// # Safety
 ///
 /// As [`copies::copy`](super::copies::copy); there are no more ranges than a long list holds.
 pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<bool> {
     debug_assert!(ranges.len() <= LONG_LIST);
-    let list = stream.long_lists.take(stream)?;
+    let mut list = stream.long_lists.take(stream, ranges.len())?;
+    let unused = |list, outcome| {
+        stream.long_lists.lock().push(list);
+        outcome
+    };
+    // SAFETY: no launch reads a list that was taken, and it has room.
+    let listed = match unsafe { list.write(stream, ranges) } {
+        Ok(Some(listed)) if !listed.is_empty() => listed,
+        nothing => return unused(list, nothing.map(|listed| listed.is_some())),
+    };
     // Held until the event is recorded: a capture that began in between would take it.
     let queueing = match stream.queue_outside_captures("copy") {
         Ok(queueing) => queueing,
-        Err(error) => {
-            stream.long_lists.lock().push(list);
-            return Err(error);
-        }
+        Err(error) => return unused(list, Err(error)),
     };
-    // SAFETY: no launch reads a list that was taken, and none gets it again before the event has passed.
-    let launched = unsafe { list.launch(stream, &queueing, ranges) };
+    // SAFETY: the list was written, and none gets it again before the event has passed.
+    let launched = unsafe { list.launch(stream, &queueing, &listed) };
     // Of a launch that was refused, what the list was to be taken by may be under way. Where no event says when the list is
     // free again, the stream does; and where that does not, nobody gets it.
     let noted = list.event.record(stream).or_else(|_| stream.wait_for_borrowed(queueing));
     if noted.is_ok() {
         stream.long_lists.lock().push(list);
     }
-    launched
+    launched.map(|()| true)
 }
