@@ -55,6 +55,8 @@ table! {
     optional {
         error_name = "cuGetErrorName"(u32, *mut *const c_char);
         stream_context = "cuStreamGetCtx"(Handle, *mut Handle);
+    function_load = "cuFuncLoad"(Handle);
+    function_attribute = "cuFuncGetAttribute"(*mut c_int, c_int, Handle);
     }
 }
 
@@ -218,6 +220,20 @@ impl Driver for CudaDriver {
     }
 
     #[inline]
+    /// CUDA 12.4 and later have a function for it. Before, whoever asks about the code has it loaded.
+    unsafe fn load_function(&self, function: Handle) {
+        const REGISTERS: c_int = 4;
+        debug_assert!(!function.is_null());
+        let mut registers = 0;
+        if let Some(load) = self.own.function_load {
+            // SAFETY: the function's module is loaded by the caller.
+            let _ = unsafe { (load.call)(function) };
+        } else if let Some(ask) = self.own.function_attribute {
+            // SAFETY: as above; the driver writes one number.
+            let _ = unsafe { (ask.call)(&raw mut registers, REGISTERS, function) };
+        }
+    }
+
     unsafe fn classify(&self, pointer: *const u8) -> Result<PointerInfo> {
         // SAFETY: the caller's promise is the same.
         unsafe { self.classify_pointer(pointer) }

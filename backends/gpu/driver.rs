@@ -129,6 +129,14 @@ pub(crate) trait Driver: Debug + Send + Sync + 'static {
         None
     }
 
+    /// Brings a kernel's code to the device now, where the driver would leave it to the first launch, which waits for what is
+    /// queued then. Where that fails, the launch does it still, and says why it can't.
+    ///
+    /// # Safety
+    ///
+    /// The function is of a module that is loaded, and its device is current.
+    unsafe fn load_function(&self, _function: *mut c_void) {}
+
     /// Whether an image has to stay as long as its module: the driver reads it later.
     fn reads_images_later(&self) -> bool {
         false

@@ -81,6 +81,9 @@ impl Module {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the module is loaded, the name ends with a zero byte; the driver writes one handle.
         unsafe { call!(device.driver, module_function(&raw mut raw, self.0.raw, symbol.as_ptr())) }?;
+        let _outside = OutsideCaptures::new(device.driver);
+        // SAFETY: the function is of this module, and its device current.
+        unsafe { device.driver.load_function(raw) };
         Ok(Kernel { raw, module: self.clone() })
     }
 }

@@ -35,6 +35,7 @@ mod faults;
 mod found_captures;
 mod found_coherent;
 mod found_drops;
+mod found_kernels;
 mod functions;
 mod guards;
 mod hazards;

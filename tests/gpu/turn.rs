@@ -132,6 +132,7 @@ impl Drop for Turn {
                 ("LATE_MS", "200"),
                 ("PEER", "1"),
                 ("FREE_WAITS", "0"),
+                ("LOADS_LATE", "0"),
                 ("REGISTER_ALIAS", "0"),
                 ("IPC_FOREIGN", "0"),
             ];

@@ -91,6 +91,7 @@ fn the_next_call_of_a_copied_view_leaves_the_copy_its_values() {
     let finish = Op::Finish { call: 0, elsewhere: false };
     let work = Deferral { early: false, steps: Vec::new(), ending: Ending::Err };
     for subject in crate::programs::subjects() {
+        let _turn = crate::programs::turn(&subject);
         for scrub in [Scrub::Never, Scrub::Zero] {
             let ops = vec![
                 Op::NewArena { options: options(Scrub::Never), place },

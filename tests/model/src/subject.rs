@@ -59,7 +59,7 @@ impl Subject {
     }
 
     /// Whether the driver runs one stream's host work at a time, so that one gate keeps all others from opening.
-    pub(crate) fn is_one_at_a_time(&self) -> bool {
+    pub fn is_one_at_a_time(&self) -> bool {
         self.one_at_a_time
     }
 

@@ -17,7 +17,7 @@ pub(crate) mod virtual_memory;
 pub(crate) mod work;
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
@@ -47,6 +47,8 @@ pub(crate) struct State {
     pub modules: HashMap<u64, Module>,
     /// With the module and its context.
     pub functions: HashMap<u64, (u64, u64, Kernel)>,
+    /// Those whose code is on the device.
+    pub loaded: HashSet<u64>,
     pub captures: HashMap<u64, Capture>,
     pub graphs: HashMap<u64, Arc<Vec<Work>>>,
     pub executables: HashMap<u64, Arc<Vec<Work>>>,
@@ -68,6 +70,7 @@ static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| {
         events: HashMap::new(),
         modules: HashMap::new(),
         functions: HashMap::new(),
+        loaded: HashSet::new(),
         captures: HashMap::new(),
         graphs: HashMap::new(),
         executables: HashMap::new(),

@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub ipc_foreign: bool,
     /// Freeing memory waits for the context's queued work, as the driver does and as nobody should rely on.
     pub free_waits: bool,
+    /// A kernel's code is loaded by its first launch, unless by `cuFuncLoad` before, which waits for the context's queued work.
+    pub loads_late: bool,
     /// Queued work runs as late as possible.
     pub late: bool,
     /// So many questions are answered "not ready" before late work runs.
@@ -45,6 +47,7 @@ impl Settings {
             register_alias: false,
             ipc_foreign: false,
             free_waits: false,
+            loads_late: false,
             late: false,
             late_queries: 3,
             patience: Some(Duration::from_millis(200)),
@@ -60,6 +63,7 @@ impl Settings {
             "REGISTER_ALIAS",
             "IPC_FOREIGN",
             "FREE_WAITS",
+            "LOADS_LATE",
             "LATE",
             "LATE_QUERIES",
             "LATE_MS",
@@ -94,6 +98,7 @@ impl Settings {
             "REGISTER_ALIAS" => switch(&mut self.register_alias, value),
             "IPC_FOREIGN" => switch(&mut self.ipc_foreign, value),
             "FREE_WAITS" => switch(&mut self.free_waits, value),
+            "LOADS_LATE" => switch(&mut self.loads_late, value),
             "LATE" => switch(&mut self.late, value),
             "LATE_QUERIES" => put(&mut self.late_queries, value),
             "LATE_MS" => {

@@ -7,7 +7,7 @@ use super::{Handle, handle, number, write};
 use crate::core::kernels::Module;
 use crate::core::status::{Result, Status};
 use crate::core::work::Work;
-use crate::core::{Locked, enter};
+use crate::core::{Locked, enter, stream};
 
 /// The most threads of a block: each is a thread of the system.
 const MAX_THREADS: u64 = 64;
@@ -76,13 +76,22 @@ pub unsafe extern "C" fn cuModuleGetFunction(
     })
 }
 
+/// Brings a function's code to the device. A driver that does it late waits meanwhile for what its context has queued.
+pub(super) fn bring(mut state: Locked, function: u64) -> Result<Locked> {
+    let &(_, context, _) = state.functions.get(&function).ok_or(Status::INVALID_HANDLE)?;
+    if state.settings.loads_late && !state.loaded.contains(&function) {
+        state = stream::wait_for_context(state, context);
+        state.whole(context)?;
+        state.loaded.insert(function);
+    }
+    Ok(state)
+}
+
 /// Of a function; 0 is the most threads of a block.
 #[cfg_attr(feature = "cuda", unsafe(no_mangle))]
 pub unsafe extern "C" fn cuFuncGetAttribute(value: *mut c_int, attribute: u32, function: Handle) -> u32 {
     enter("cuFuncGetAttribute", |state| {
-        if !state.functions.contains_key(&number(function)) {
-            return Err(Status::INVALID_HANDLE);
-        }
+        let state = bring(state, number(function))?;
         let (major, minor) = state.settings.capability;
         let answer = match attribute {
             0 => 64,
@@ -112,6 +121,9 @@ pub unsafe extern "C" fn cuLaunchKernel(
 ) -> u32 {
     enter("cuLaunchKernel", |mut state| {
         let stream = state.stream(number(stream))?;
+        if state.functions.contains_key(&number(function)) {
+            state = bring(state, number(function))?;
+        }
         let &(_, owner, kernel) = state.functions.get(&number(function)).ok_or(Status::INVALID_HANDLE)?;
         // A launch is of one context.
         if owner != state.streams[&stream].context {

@@ -1,5 +1,6 @@
 //! Functions that a loader has to do without where the driver lacks them.
 
+use super::module::bring;
 use super::{Handle, handle, number, write};
 use crate::core::capture::{self, Mode};
 use crate::core::enter;
@@ -11,6 +12,11 @@ pub unsafe extern "C" fn cuStreamGetCtx(stream: Handle, context: *mut Handle) ->
         let stream = state.stream(number(stream))?;
         unsafe { write(context, handle(state.streams[&stream].context)) }
     })
+}
+
+#[cfg_attr(feature = "cuda", unsafe(no_mangle))]
+pub unsafe extern "C" fn cuFuncLoad(function: Handle) -> u32 {
+    enter("cuFuncLoad", |state| bring(state, number(function)).map(drop))
 }
 
 #[cfg_attr(feature = "cuda", unsafe(no_mangle))]
