@@ -75,9 +75,9 @@ impl Listed {
         }
     }
 
-    /// Whether one trip to a range is all that the device needs for a tile, and there are no more of them than that.
-    pub(super) fn is_read_once(&self, ranges: usize) -> bool {
-        !self.is_looked_for() && self.count <= ranges as u64
+    /// Whether the device reads the list once a tile, and there are no more tiles than that.
+    pub(super) fn is_read_in_few_trips(&self, tiles: u64) -> bool {
+        !self.is_looked_for() && self.tiling.tiles <= tiles
     }
 
     /// Launches the kernel for a list in memory that the device reads, by its address.

@@ -15,12 +15,12 @@ use crate::error::Result;
 /// Ranges of one list. The device copies those of one while the host writes the next.
 pub(super) const LONG_LIST: usize = 16384;
 
-/// Ranges of a list that is read where it was written, at most, if no range of it has to be looked for: one launch is sooner
-/// under way than two. Measured on an H200.
-const READ_IN_PLACE: usize = 1024;
+/// Tiles of a list that is read where it was written, at most, if no range of it has to be looked for: one launch is sooner
+/// under way than two, as long as few tiles read in the host's memory. Measured on an H200.
+const READ_IN_PLACE: u64 = 2048;
 
 /// Ranges that there is room for in each list.
-const LEAST: usize = READ_IN_PLACE;
+const LEAST: usize = 1024;
 
 /// Lists that can be on their way at once.
 const LISTS: usize = 4;
@@ -122,7 +122,7 @@ impl List {
         if listed.has_overlaps() && ranges.iter().any(is_long_move) {
             return Ok(None);
         }
-        if !listed.is_read_once(READ_IN_PLACE) && self.taken.is_none() {
+        if !listed.is_read_in_few_trips(READ_IN_PLACE) && self.taken.is_none() {
             self.taken = Some(blocks::allocate(stream.device(), Placement::Device, self.written.bytes)?);
         }
         Ok(Some(listed))
@@ -136,7 +136,7 @@ impl List {
     /// until the stream has passed.
     unsafe fn launch(&self, stream: &GpuStream, queueing: &Queueing<'_>, listed: &Listed) -> Result<()> {
         let mut list = self.written.address.as_ptr();
-        let taken = self.taken.as_ref().filter(|_| !listed.is_read_once(READ_IN_PLACE));
+        let taken = self.taken.as_ref().filter(|_| !listed.is_read_in_few_trips(READ_IN_PLACE));
         if let Some(taken) = taken.map(|block| block.address.as_ptr()) {
             let take = CopyRange { destination: taken, source: list.cast_const(), bytes: listed.bytes() };
             // SAFETY: both blocks hold as many bytes, and are the list's own.

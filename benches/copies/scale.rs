@@ -21,8 +21,8 @@ pub const GROUPS: [&str; 4] = [BYTES, OUTPUTS, RANGES, ALLOCATIONS];
 /// Where a list lies, for the reader of the numbers.
 pub const WHERE_LISTS_ARE: &str = "A list takes 24 bytes a range, and 8 more where its ranges are not cut into as many \
     tiles each. Up to 128 ranges travel with their launch. Longer lists are written into pinned host memory, 16384 ranges in \
-    each of four pieces that take turns, and a launch takes each piece into device memory; up to 1024 ranges of as many tiles \
-    each are read where they were written. A prepared list lies in device memory; rows take 96 bytes in all, whatever their \
+    each of four pieces that take turns, and a launch takes each piece into device memory; where all have as many tiles, and \
+    there are 2048 of those at most, they are read where they were written. A prepared list lies in device memory; rows take 96 bytes in all, whatever their \
     count.";
 
 const SIZES: [usize; 6] = [1 << 20, 10 << 20, 100 << 20, 1 << 30, 10 << 30, 64 << 30];
