@@ -447,6 +447,9 @@ pub trait Backend: sealed::Sealed {
     /// Moves every range, in the stream's order, or at once where there is no stream, which a device refuses. A range
     /// that overlaps itself moves as `memmove` would. [`Host`] has several threads for 16 MiB and more.
     ///
+    /// A device's stream keeps what it comes to need for this outside of captures: for lists of more than 128 ranges up to 2 MiB
+    /// of pinned pages and as much of the device's memory, for ranges of 256 KiB or more that overlap themselves 8 MiB of it.
+    ///
     /// # Errors
     ///
     /// [`Error::Driver`]; where the list is long, the ranges before those that were refused may be moved.
