@@ -33,7 +33,7 @@ pub(super) struct LongLists(Mutex<Vec<List>>);
 struct List {
     /// Pinned: what the host writes.
     written: Block,
-    /// As long, on the device; none before it is needed.
+    /// As long, on the device; none before it is needed, and where there is no memory for it.
     taken: Option<Block>,
     /// Behind the launch that reads the list.
     event: GpuEvent,
@@ -113,19 +113,20 @@ impl List {
     /// # Safety
     ///
     /// Nothing reads the list, and it holds as many ranges.
-    unsafe fn write(&mut self, stream: &GpuStream, ranges: &[CopyRange]) -> Result<Option<Listed>> {
+    unsafe fn write(&mut self, stream: &GpuStream, ranges: &[CopyRange]) -> Option<Listed> {
         debug_assert!(self.holds(ranges.len()));
         let words = self.written.address.as_ptr().cast::<u64>();
         // SAFETY: the block has as many words, at their alignment; the host reaches it, and nothing reads it, by the caller.
         let words = unsafe { std::slice::from_raw_parts_mut(words, self.written.bytes / size_of::<u64>()) };
         let listed = Listed::write_words(words, ranges);
         if listed.has_overlaps() && ranges.iter().any(is_long_move) {
-            return Ok(None);
+            return None;
         }
         if !listed.is_read_once(READ_IN_PLACE) && self.taken.is_none() {
-            self.taken = Some(blocks::allocate(stream.device(), Placement::Device, self.written.bytes)?);
+            // Where there is no memory for it, the list is read where it was written: that takes longer, and no more.
+            self.taken = blocks::allocate(stream.device(), Placement::Device, self.written.bytes).ok();
         }
-        Ok(Some(listed))
+        Some(listed)
     }
 
     /// Queues what the ranges are copied by.
@@ -162,8 +163,8 @@ pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<bo
     };
     // SAFETY: no launch reads a list that was taken, and it has room.
     let listed = match unsafe { list.write(stream, ranges) } {
-        Ok(Some(listed)) if !listed.is_empty() => listed,
-        nothing => return unused(list, nothing.map(|listed| listed.is_some())),
+        Some(listed) if !listed.is_empty() => listed,
+        nothing => return unused(list, Ok(nothing.is_some())),
     };
     // Held until the event is recorded: a capture that began in between would take it.
     let queueing = match stream.queue_outside_captures("copy") {
