@@ -190,6 +190,35 @@ fn long_lists_and_long_moves_each_of_whose_calls_fails_once() {
     });
 }
 
+// Each was moved in parts, one after the other, where one launch has a block for each.
+#[test]
+fn many_long_moves_of_one_list_go_at_once_and_what_is_far_longer_in_parts() {
+    let Some(turn) = turn() else { return };
+    let Some(simulated) = simulated_or_skip() else { return };
+    let bench = Bench::new(20 * MIB).unwrap();
+    let mut expected = bench.pattern.clone();
+    let (step, moved) = (320 * KIB, 300 * KIB);
+    let mut list: Vec<Copy> =
+        (0..32).map(|at| (at * step + at % 3, at * step + 99 * (at % 2), moved)).collect();
+    for others in [0, 200] {
+        list.extend((0..others).map(|at| (10 * MIB + at, 10 * MIB + KIB + at, 1)));
+        // A list that is long is taken to the device by one launch more, where its ranges are not alike.
+        let listed = 1 + u64::from(others > 0);
+        for (last, launches) in [(None, listed), (Some((11 * MIB, 11 * MIB + 5, 8 * MIB)), listed + 2)] {
+            let mut copies = list.clone();
+            copies.extend(last);
+            let before = simulated.calls(Function::LaunchKernel);
+            bench.copy(&copies).unwrap();
+            let made = simulated.calls(Function::LaunchKernel) - before;
+            assert!(made <= launches, "{made} launches of {} copies", copies.len());
+            done(&mut expected, &copies);
+        }
+    }
+    assert!(bench.read().unwrap() == expected);
+    drop(bench);
+    turn.nothing_is_left();
+}
+
 #[test]
 fn a_stream_that_goes_on_the_drivers_thread_leaves_nothing_of_its_lists_and_moves() {
     let Some(turn) = turn() else { return };
