@@ -71,7 +71,7 @@ unsafe fn copy_part(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
     if !is_short {
         let has_none_in_parts = || {
             let least = moves::least_in_parts(ranges);
-            !ranges.iter().any(|range| moves::is_in_parts(range, least))
+            least == 0 || !ranges.iter().any(|range| moves::is_in_parts(range, least))
         };
         // SAFETY: as above.
         if unsafe { long_lists::copy(stream, ranges, has_none_in_parts) }? {

@@ -58,7 +58,7 @@ pub(super) fn is_long_move(range: &CopyRange) -> bool {
 
 /// Bytes from which on a [long move](is_long_move) of this list is moved in parts. Parts follow each other and go some sixteen
 /// times as fast as a block, while a launch has a block for each range, and they all move at once: parts are for ranges that
-/// one block takes longer for than parts do for all of the list's long moves.
+/// one block takes longer for than parts do for all of the list's long moves. 0 where there are none.
 pub(super) fn least_in_parts(ranges: &[CopyRange]) -> usize {
     let moves = ranges.iter().filter(|range| is_long_move(range));
     moves.fold(0, |sum: usize, range| sum.saturating_add(LONG / 2 + range.bytes / 16))
