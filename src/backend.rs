@@ -452,7 +452,8 @@ pub trait Backend: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// [`Error::Driver`]; where the list is long, the ranges before those that were refused may be moved.
+    /// [`Error::Driver`]; [`Error::Capturing`]; [`Error::OutOfMemory`]. Where the list is long, the ranges before those that were
+    /// refused may be moved, and so may a part of a long one that overlaps itself: what it had may be nowhere then.
     ///
     /// # Safety
     ///

@@ -68,17 +68,30 @@ unsafe fn copy_part(stream: &GpuStream, ranges: &[CopyRange]) -> Result<()> {
             unsafe { list::copy_few(stream, few) }
         });
     }
-    // SAFETY: as above.
-    if !is_short && unsafe { long_lists::copy(stream, ranges) }? {
-        return Ok(());
+    if !is_short {
+        let has_none_in_parts = || {
+            let least = moves::least_in_parts(ranges);
+            least == 0 || !ranges.iter().any(|range| moves::is_in_parts(range, least))
+        };
+        // SAFETY: as above.
+        if unsafe { long_lists::copy(stream, ranges, has_none_in_parts) }? {
+            return Ok(());
+        }
     }
-    for part in ranges.split_inclusive(is_long_move) {
+    let least = moves::least_in_parts(ranges);
+    let is_in_parts = |range: &CopyRange| moves::is_in_parts(range, least);
+    for part in ranges.split_inclusive(is_in_parts) {
         let (long, rest) = match part.split_last() {
-            Some((last, rest)) if is_long_move(last) => (Some(last), rest),
+            Some((last, rest)) if is_in_parts(last) => (Some(last), rest),
             _ => (None, part),
         };
-        // SAFETY: as above. None of the rest is long.
-        unsafe { copy_part(stream, rest) }?;
+        if rest.len() <= COPY_LIST {
+            // SAFETY: as above.
+            unsafe { list::copy_few(stream, rest) }?;
+        } else {
+            // SAFETY: as above.
+            unsafe { long_lists::copy(stream, rest, || true) }?;
+        }
         if let Some(long) = long {
             // SAFETY: as above.
             unsafe { moves::copy(stream, long) }?;

@@ -7,7 +7,6 @@ use std::sync::{Mutex, PoisonError};
 use super::blocks;
 use super::event::GpuEvent;
 use super::list::{self, Listed, RANGE_WORDS};
-use super::moves::is_long_move;
 use super::stream::{GpuStream, Queueing};
 use crate::backend::{Block, CopyRange, Placement};
 use crate::error::Result;
@@ -33,7 +32,7 @@ pub(super) struct LongLists(Mutex<Vec<List>>);
 struct List {
     /// Pinned: what the host writes.
     written: Block,
-    /// As long, on the device; none before it is needed.
+    /// As long, on the device; none before it is needed, and where there is no memory for it.
     taken: Option<Block>,
     /// Behind the launch that reads the list.
     event: GpuEvent,
@@ -107,25 +106,31 @@ impl List {
         }
     }
 
-    /// Writes the ranges, and makes what the device is to have them in. None where one of them
-    /// [is long and overlaps itself](is_long_move), which is seen on the way.
+    /// Writes the ranges, and makes what the device is to have them in. None where some overlap themselves, which is seen on
+    /// the way, and `may_overlap` says that they may not.
     ///
     /// # Safety
     ///
     /// Nothing reads the list, and it holds as many ranges.
-    unsafe fn write(&mut self, stream: &GpuStream, ranges: &[CopyRange]) -> Result<Option<Listed>> {
+    unsafe fn write(
+        &mut self,
+        stream: &GpuStream,
+        ranges: &[CopyRange],
+        may_overlap: impl FnOnce() -> bool,
+    ) -> Option<Listed> {
         debug_assert!(self.holds(ranges.len()));
         let words = self.written.address.as_ptr().cast::<u64>();
         // SAFETY: the block has as many words, at their alignment; the host reaches it, and nothing reads it, by the caller.
         let words = unsafe { std::slice::from_raw_parts_mut(words, self.written.bytes / size_of::<u64>()) };
         let listed = Listed::write_words(words, ranges);
-        if listed.has_overlaps() && ranges.iter().any(is_long_move) {
-            return Ok(None);
+        if listed.has_overlaps() && !may_overlap() {
+            return None;
         }
         if !listed.is_read_in_few_trips(READ_IN_PLACE) && self.taken.is_none() {
-            self.taken = Some(blocks::allocate(stream.device(), Placement::Device, self.written.bytes)?);
+            // Where there is no memory for it, the list is read where it was written: that takes longer, and no more.
+            self.taken = blocks::allocate(stream.device(), Placement::Device, self.written.bytes).ok();
         }
-        Ok(Some(listed))
+        Some(listed)
     }
 
     /// Queues what the ranges are copied by.
@@ -148,12 +153,16 @@ impl List {
     }
 }
 
-/// False where nothing was queued, because a range [is long and overlaps itself](is_long_move).
+/// False where nothing was queued, because some ranges overlap themselves and `may_overlap` says that they may not.
 ///
 /// # Safety
 ///
 /// As [`copies::copy`](super::copies::copy); there are no more ranges than a long list holds.
-pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<bool> {
+pub(super) unsafe fn copy(
+    stream: &GpuStream,
+    ranges: &[CopyRange],
+    may_overlap: impl FnOnce() -> bool,
+) -> Result<bool> {
     debug_assert!(ranges.len() <= LONG_LIST);
     let mut list = stream.long_lists.take(stream, ranges.len())?;
     let unused = |list, outcome| {
@@ -161,9 +170,9 @@ pub(super) unsafe fn copy(stream: &GpuStream, ranges: &[CopyRange]) -> Result<bo
         outcome
     };
     // SAFETY: no launch reads a list that was taken, and it has room.
-    let listed = match unsafe { list.write(stream, ranges) } {
-        Ok(Some(listed)) if !listed.is_empty() => listed,
-        nothing => return unused(list, nothing.map(|listed| listed.is_some())),
+    let listed = match unsafe { list.write(stream, ranges, may_overlap) } {
+        Some(listed) if !listed.is_empty() => listed,
+        nothing => return unused(list, Ok(nothing.is_some())),
     };
     // Held until the event is recorded: a capture that began in between would take it.
     let queueing = match stream.queue_outside_captures("copy") {

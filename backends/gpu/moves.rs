@@ -51,9 +51,22 @@ impl Moves {
     }
 }
 
-/// Whether a range is one that is moved in parts.
+/// Whether a range is one that one block takes long to move.
 pub(super) fn is_long_move(range: &CopyRange) -> bool {
-    range.bytes >= LONG && copies::overlaps(range)
+    range.bytes >= LONG && copies::overlaps(range) && range.source != range.destination.cast_const()
+}
+
+/// Bytes from which on a [long move](is_long_move) of this list is moved in parts. Parts follow each other and go some sixteen
+/// times as fast as a block, while a launch has a block for each range, and they all move at once: parts are for ranges that
+/// one block takes longer for than parts do for all of the list's long moves. 0 where there are none.
+pub(super) fn least_in_parts(ranges: &[CopyRange]) -> usize {
+    let moves = ranges.iter().filter(|range| is_long_move(range));
+    moves.fold(0, |sum: usize, range| sum.saturating_add(LONG / 2 + range.bytes / 16))
+}
+
+/// Whether a range of a list is moved in parts, by the [least](least_in_parts) of that list.
+pub(super) fn is_in_parts(range: &CopyRange, least: usize) -> bool {
+    range.bytes >= least && is_long_move(range)
 }
 
 /// The parts of a range, as offsets and bytes, in the order in which no part is written over before it is moved.
@@ -73,9 +86,6 @@ fn parts(bytes: usize, part: usize, backwards: bool) -> impl Iterator<Item = (us
 pub(super) unsafe fn copy(stream: &GpuStream, range: &CopyRange) -> Result<()> {
     debug_assert!(is_long_move(range));
     let distance = range.destination.addr().abs_diff(range.source.addr());
-    if distance == 0 {
-        return Ok(());
-    }
     // Held while the parts are queued: another thread's parts would use the same memory between them.
     let mut kept = stream.moves.lock();
     if distance >= PART {
@@ -158,5 +168,30 @@ mod tests {
         };
         assert!(is_long_move(&range(1, LONG)) && is_long_move(&range(LONG - 1, LONG)));
         assert!(!is_long_move(&range(1, LONG - 1)) && !is_long_move(&range(LONG, LONG)));
+        assert!(!is_long_move(&range(0, LONG)));
+    }
+
+    #[test]
+    fn many_alike_are_left_to_their_blocks() {
+        const MIB: usize = 1 << 20;
+        let range = |bytes| CopyRange {
+            destination: std::ptr::without_provenance_mut((1 << 40) + 1),
+            source: std::ptr::without_provenance(1 << 40),
+            bytes,
+        };
+        let in_parts = |lengths: &[usize]| {
+            let ranges: Vec<_> = lengths.iter().map(|&bytes| range(bytes)).collect();
+            let least = least_in_parts(&ranges);
+            ranges.iter().filter(|range| is_in_parts(range, least)).count()
+        };
+        assert_eq!(
+            [LONG - 1, LONG, MIB, 1 << 40, usize::MAX].map(|bytes| in_parts(&[bytes])),
+            [0, 1, 1, 1, 1]
+        );
+        assert_eq!((in_parts(&[LONG; 2]), in_parts(&[MIB; 5]), in_parts(&[MIB; 6])), (0, 5, 0));
+        assert_eq!((in_parts(&[64 * MIB; 15]), in_parts(&[64 * MIB; 16])), (15, 0));
+        let mut mixed = vec![LONG; 1000];
+        mixed.push(1024 * MIB);
+        assert_eq!((in_parts(&mixed), in_parts(&[])), (1, 0));
     }
 }

@@ -201,8 +201,7 @@ impl<'r> CopyBatch<'r> {
     }
 
     /// Makes the copies: at once on the host; on a device they are queued, as one launch, and one for each set of rows. A list
-    /// of more than 128 that was not [prepared](Self::prepare) can take a few, and so does a copy of 256 KiB or more that
-    /// overlaps itself.
+    /// that was not [prepared](Self::prepare) can take a few: of more than 128, or with long ones that overlap themselves.
     ///
     /// # Errors
     ///

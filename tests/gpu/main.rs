@@ -34,6 +34,7 @@ mod failing;
 mod faults;
 mod found_captures;
 mod found_coherent;
+mod found_copies;
 mod found_drops;
 mod found_kernels;
 mod functions;
