@@ -109,7 +109,7 @@ fn no_list_is_written_over_while_a_launch_reads_it() {
     late(&simulated);
     for round in 0..20 {
         // Lists of all rooms, so that some are made anew, and each of two launches; none, the first or the second is refused.
-        let count = [150, 1100, 400, 3000][round % 4];
+        let count = [150, 2200, 400, 3000][round % 4];
         let copies = varied(QUARTER, count, 1 + round % 3);
         let refused = round % 5;
         if refused < 2 {
@@ -263,7 +263,7 @@ fn a_stream_that_goes_on_the_drivers_thread_leaves_nothing_of_its_lists_and_move
             source: bench.place(from),
             bytes,
         };
-        let mut copies = varied(QUARTER, 1100 + round, 1);
+        let mut copies = varied(QUARTER, 2100 + round, 1);
         copies.push((2 * QUARTER, 2 * QUARTER + 5, MIB));
         let ranges: Vec<_> = copies.iter().map(range).collect();
         // SAFETY: the ranges are of the block, which is the test's, and don't clash.

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 /// them, and as the crate passes them.
 const KERNELS: [(&str, &[(usize, usize)]); 6] = [
     ("device_arena_copy", &[(0, 8), (8, 8), (16, 8), (24, 8)]),
-    ("device_arena_copy_few", &[(0, 2048), (2048, 8), (2056, 8), (2064, 8)]),
-    ("device_arena_copy_few_short", &[(0, 2048), (2048, 8), (2056, 8), (2064, 8)]),
+    ("device_arena_copy_few", &[(0, 3584), (3584, 8), (3592, 8), (3600, 8)]),
+    ("device_arena_copy_few_short", &[(0, 3584), (3584, 8), (3592, 8), (3600, 8)]),
     ("device_arena_copy_rows", &[(0, 96)]),
     ("device_arena_copy_short", &[(0, 8), (8, 8), (16, 8), (24, 8)]),
     ("device_arena_rewind", &[(0, 8), (8, 8), (16, 8), (24, 8), (32, 8), (40, 512), (552, 8), (560, 8)]),
