@@ -257,6 +257,10 @@ impl Report {
             "Microseconds, medians of one run in turns; MB are read and written. {}.\n",
             self.machine.in_words()
         );
+        if self.ceiling.is_some() {
+            text.push('\n');
+            text.push_str(LEGEND);
+        }
         for group in self.groups() {
             text.push('\n');
             for (at, line) in self.cells(group).iter().enumerate() {
@@ -338,6 +342,15 @@ impl Report {
 const COPIES: [&str; 5] = ["copy", "three arrays", "prepared", "rows", "rows by number"];
 /// The crate's side of what is no list.
 const OTHERS: [&str; 4] = ["scrub", "staged", "own", "copy on the host"];
+
+/// What the words of the tables mean.
+const LEGEND: &str = "\
+`, device` is by the device's events, of launches in a row; all else is from the call until the stream has passed, and of calls
+of the host the call alone. `copy` is a list on the host in each call, `three arrays` the same from the peers' layout, `prepared`
+a list that is on the device already, `rows` a base, a stride and a count. CUB's list is in pinned memory already. `Faster than`
+is the peer's time over the crate's: that of `copy`, and above 4096 ranges the best of `prepared` and `rows`. `Of ceiling` is the
+best device time's share of the fastest `cuMemcpyAsync` of the first table.
+";
 
 /// Ranges up to which a list is taken as it is on the host; above it is prepared, or rows.
 const LISTED: u64 = 4096;
