@@ -1,7 +1,6 @@
 //! Copies by the host: by the calling thread, or by several where there are cores for them and bytes enough.
 
 use std::io;
-use std::sync::OnceLock;
 use std::thread::{self, Builder};
 
 use crate::backend::{CopyRange, CopyRows};
@@ -120,10 +119,10 @@ fn threads(bytes: usize, cores: usize) -> usize {
     MOST_THREADS.min(cores / 2).min(bytes / SHARE)
 }
 
-/// The cores that the process may use. They are asked for once, since the answer is in files.
+/// The cores that the calling thread may use, and what it starts: one that is bound to a core copies alone. Asked each time,
+/// which takes some 20 microseconds of the millisecond or more that a large list takes.
 fn cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Shares the ranges out by bytes among the calling thread and others, which are built as `builder` says for their share.

@@ -21,7 +21,7 @@ use crate::error::{Error, Refused, Result};
 use crate::pointer::PointerInfo;
 
 /// The backend of the host. It has one device, ordinal 0: the processor and its memory. Copies of 16 MiB and more in one list
-/// are made by 2 to 8 threads, which are half the cores, where the process may use 4 or more.
+/// are made by 2 to 8 threads, which are half the cores, where the calling thread may use 4 or more.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Host;
 
