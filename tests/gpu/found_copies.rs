@@ -206,10 +206,10 @@ fn long_moves_are_made_where_the_device_has_no_memory_between() {
 fn long_lists_and_long_moves_each_of_whose_calls_fails_once() {
     each_call_fails_once(ArenaOptions::new(), |_| {
         // A list that is taken to the device; the same once more, and a long move.
-        let bench = Bench::new(4 * MIB)?;
+        let bench = Bench::new(MIB)?;
         let mut expected = bench.pattern.clone();
-        let mut copies = varied(MIB, 150, 3);
-        copies.push((MIB, MIB + 77, 300 * KIB));
+        let mut copies = varied(MIB / 4, 150, 3);
+        copies.push((MIB / 4, MIB / 4 + 77, 300 * KIB));
         for copies in [&copies[..150], &copies] {
             bench.copy(copies)?;
             done(&mut expected, copies);
@@ -228,7 +228,7 @@ fn many_long_moves_of_one_list_go_at_once_and_what_is_far_longer_in_parts() {
     let mut expected = bench.pattern.clone();
     let (step, moved) = (320 * KIB, 300 * KIB);
     let mut list: Vec<Copy> =
-        (0..32).map(|at| (at * step + at % 3, at * step + 99 * (at % 2), moved)).collect();
+        (0..16).map(|at| (at * step + at % 3, at * step + 99 * (at % 2), moved)).collect();
     for others in [0, 200] {
         list.extend((0..others).map(|at| (10 * MIB + at, 10 * MIB + KIB + at, 1)));
         // A list that is long is taken to the device by one launch more, where its ranges are not alike.
