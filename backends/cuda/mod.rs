@@ -55,8 +55,8 @@ table! {
     optional {
         error_name = "cuGetErrorName"(u32, *mut *const c_char);
         stream_context = "cuStreamGetCtx"(Handle, *mut Handle);
-    function_load = "cuFuncLoad"(Handle);
-    function_attribute = "cuFuncGetAttribute"(*mut c_int, c_int, Handle);
+        function_load = "cuFuncLoad"(Handle);
+        function_attribute = "cuFuncGetAttribute"(*mut c_int, c_int, Handle);
     }
 }
 
@@ -219,7 +219,6 @@ impl Driver for CudaDriver {
         let _ = unsafe { (self.own.context_pop.call)(&raw mut popped) };
     }
 
-    #[inline]
     /// CUDA 12.4 and later have a function for it. Before, whoever asks about the code has it loaded.
     unsafe fn load_function(&self, function: Handle) {
         const REGISTERS: c_int = 4;
@@ -234,6 +233,7 @@ impl Driver for CudaDriver {
         }
     }
 
+    #[inline]
     unsafe fn classify(&self, pointer: *const u8) -> Result<PointerInfo> {
         // SAFETY: the caller's promise is the same.
         unsafe { self.classify_pointer(pointer) }
