@@ -193,33 +193,39 @@ pub(crate) fn a_long_range_that_overlaps_itself_moves_as_memmove(subject: &Subje
 
 pub(crate) fn long_lists_of_ranges_of_many_lengths(subject: &Subject) {
     const STEP: usize = 9000;
-    let bench = Bench::new(subject);
-    // As many as are read where they are written, and more.
+    // More than one launch has room for.
     for count in [129, 300, 1100] {
-        let bytes = count * STEP;
-        let (from, to) = (bench.allocate(Placement::Device, bytes), bench.allocate(Placement::Device, bytes));
-        let pattern: Vec<u8> = (0..from.bytes()).map(|i| (i * 7 % 253) as u8).collect();
-        bench.write(&from, &pattern);
-        bench.write(&to, &vec![0; to.bytes()]);
-        let mut expected = vec![0u8; to.bytes()];
-        let ranges: Vec<_> = (0..count)
-            .map(|row| {
-                let (source, destination, bytes) =
-                    (row * STEP + row % 13, row * STEP + row % 7, row * 77 % 8950);
-                expected[destination..destination + bytes].copy_from_slice(&pattern[source..source + bytes]);
-                CopyRange {
-                    destination: to.address().as_ptr().wrapping_add(destination),
-                    source: from.address().as_ptr().wrapping_add(source),
-                    bytes,
-                }
-            })
-            .collect();
-        // SAFETY: the ranges are of two blocks that the test has alone; no two rows meet.
-        unsafe { subject.backend.copy(Some(&bench.stream), &ranges) }.unwrap();
-        assert!(bench.read(&to) == expected, "{count} ranges");
-        bench.free(from);
-        bench.free(to);
+        let row = |row| (row * STEP + row % 13, row * STEP + row % 7, row * 77 % 8950);
+        copy_between_blocks(subject, count * STEP, &(0..count).map(row).collect::<Vec<_>>());
     }
+}
+
+/// Copies from one block to another of as many bytes, from, to, how many bytes, and looks at all of the other.
+fn copy_between_blocks(subject: &Subject, bytes: usize, ranges: &[(usize, usize, usize)]) {
+    let bench = Bench::new(subject);
+    let (from, to) = (bench.allocate(Placement::Device, bytes), bench.allocate(Placement::Device, bytes));
+    let pattern: Vec<u8> = (0..from.bytes()).map(|i| (i * 7 % 253) as u8).collect();
+    bench.write(&from, &pattern);
+    bench.write(&to, &vec![0; to.bytes()]);
+    let mut expected = vec![0u8; to.bytes()];
+    let list: Vec<_> = ranges
+        .iter()
+        .map(|&(source, destination, bytes)| {
+            expected[destination..destination + bytes].copy_from_slice(&pattern[source..source + bytes]);
+            CopyRange {
+                destination: to.address().as_ptr().wrapping_add(destination),
+                source: from.address().as_ptr().wrapping_add(source),
+                bytes,
+            }
+        })
+        .collect();
+    // SAFETY: the ranges are of two blocks that the test has alone; no two of them meet.
+    unsafe { subject.backend.copy(Some(&bench.stream), &list) }.unwrap();
+    let got = bench.read(&to);
+    let wrong = got.iter().zip(&expected).position(|(got, expected)| got != expected);
+    assert_eq!(wrong, None, "{} ranges", ranges.len());
+    bench.free(from);
+    bench.free(to);
 }
 
 /// Copies within a block: from, to, how many bytes.
@@ -235,34 +241,10 @@ fn copy(bench: &Bench, block: &Block, ranges: &[(usize, usize, usize)]) {
 
 pub(crate) fn many_ranges_are_copied_at_once(subject: &Subject) {
     const STEP: usize = 48;
-    let bench = Bench::new(subject);
     for count in [0, 1, 2, 127, 128, 129, 300, 5000, 40_000] {
-        let bytes = (count * STEP).max(1);
-        let (from, to) = (bench.allocate(Placement::Device, bytes), bench.allocate(Placement::Device, bytes));
-        let pattern: Vec<u8> = (0..from.bytes()).map(|i| (i * 7 % 253) as u8).collect();
-        bench.write(&from, &pattern);
-        bench.write(&to, &vec![0; to.bytes()]);
-        let mut expected = vec![0u8; to.bytes()];
-        let ranges: Vec<_> = (0..count)
-            .map(|row| {
-                // Every alignment of both ends, and lengths from nothing to all of a row.
-                let (at, shift, bytes) = (row * STEP, row % 13, (row * 5) % 33);
-                let back = (count - 1 - row) * STEP + row % 7;
-                expected[back..back + bytes].copy_from_slice(&pattern[at + shift..at + shift + bytes]);
-                CopyRange {
-                    destination: to.address().as_ptr().wrapping_add(back),
-                    source: from.address().as_ptr().wrapping_add(at + shift),
-                    bytes,
-                }
-            })
-            .collect();
-        // SAFETY: the ranges are of two blocks that the test has alone; no two rows meet.
-        unsafe { subject.backend.copy(Some(&bench.stream), &ranges) }.unwrap();
-        let got = bench.read(&to);
-        let wrong = got.iter().zip(&expected).position(|(got, expected)| got != expected);
-        assert_eq!(wrong, None, "{count} ranges");
-        bench.free(from);
-        bench.free(to);
+        // Every alignment of both ends, and lengths from nothing to all of a row.
+        let row = |row| (row * STEP + row % 13, (count - 1 - row) * STEP + row % 7, (row * 5) % 33);
+        copy_between_blocks(subject, (count * STEP).max(1), &(0..count).map(row).collect::<Vec<_>>());
     }
 }
 

@@ -24,7 +24,8 @@ struct Bench {
     backend: AnyBackend,
     stream: Arc<Stream>,
     block: Option<Block>,
-    pattern: Vec<u8>,
+    /// What is in the block, once the copies so far are made.
+    expected: Vec<u8>,
 }
 
 impl Bench {
@@ -32,8 +33,8 @@ impl Bench {
         let backend = vendor::load()?;
         let stream = Arc::new(backend.create_stream(0)?);
         let block = Some(backend.allocate(0, Some(&stream), Placement::Device, bytes)?);
-        let pattern = (0..bytes).map(|at| (at * 31 % 251) as u8).collect();
-        let bench = Self { backend, stream, block, pattern };
+        let expected = (0..bytes).map(|at| (at * 31 % 251) as u8).collect();
+        let bench = Self { backend, stream, block, expected };
         bench.write()?;
         Ok(bench)
     }
@@ -49,24 +50,49 @@ impl Bench {
     }
 
     fn write(&self) -> Result<()> {
-        self.transfer(self.place(0), self.pattern.as_ptr(), self.pattern.len())
+        self.transfer(self.place(0), self.expected.as_ptr(), self.expected.len())
     }
 
     fn read(&self) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; self.pattern.len()];
+        let mut bytes = vec![0; self.expected.len()];
         self.transfer(bytes.as_mut_ptr(), self.place(0), bytes.len())?;
         Ok(bytes)
     }
 
-    fn copy(&self, copies: &[Copy]) -> Result<()> {
+    fn ranges(&self, copies: &[Copy]) -> Vec<CopyRange> {
         let range = |&(from, to, bytes): &Copy| CopyRange {
             destination: self.place(to),
             source: self.place(from),
             bytes,
         };
-        let ranges: Vec<_> = copies.iter().map(range).collect();
+        copies.iter().map(range).collect()
+    }
+
+    fn copy(&self, copies: &[Copy]) -> Result<()> {
         // SAFETY: the ranges are of the block, which is the test's, and don't clash.
-        unsafe { self.backend.copy(Some(&self.stream), &ranges) }
+        unsafe { self.backend.copy(Some(&self.stream), &self.ranges(copies)) }
+    }
+
+    /// Copies, and expects it.
+    fn copied(&mut self, copies: &[Copy]) -> Result<()> {
+        self.copy(copies)?;
+        done(&mut self.expected, copies);
+        Ok(())
+    }
+
+    /// Copies, while all calls of that function fail with that status, if there is one.
+    fn copied_although(&mut self, simulated: &Simulated, fails: Option<(Function, u32)>, copies: &[Copy]) {
+        if let Some((function, status)) = fails {
+            simulated.fail(function, 0, 0, status);
+        }
+        let outcome = self.copied(copies);
+        simulated.clear();
+        outcome.unwrap();
+    }
+
+    /// Every byte is what it has to be. The block and the stream go.
+    fn expect_all(self) {
+        assert!(self.read().unwrap() == self.expected);
     }
 }
 
@@ -104,8 +130,7 @@ const QUARTER: usize = 2 * MIB;
 fn no_list_is_written_over_while_a_launch_reads_it() {
     let Some(turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
-    let bench = Bench::new(4 * QUARTER).unwrap();
-    let mut expected = bench.pattern.clone();
+    let mut bench = Bench::new(4 * QUARTER).unwrap();
     late(&simulated);
     for round in 0..20 {
         // Lists of all rooms, so that some are made anew, and each of two launches; none, the first or the second is refused.
@@ -115,14 +140,10 @@ fn no_list_is_written_over_while_a_launch_reads_it() {
         if refused < 2 {
             simulated.fail(Function::LaunchKernel, refused as u64, 1, UNKNOWN);
         }
-        let outcome = bench.copy(&copies);
+        let outcome = bench.copied(&copies);
         assert_eq!(outcome.is_err(), refused < 2, "{round}: {outcome:?}");
-        if outcome.is_ok() {
-            done(&mut expected, &copies);
-        }
     }
-    assert!(bench.read().unwrap() == expected);
-    drop(bench);
+    bench.expect_all();
     turn.nothing_is_left();
 }
 
@@ -130,25 +151,18 @@ fn no_list_is_written_over_while_a_launch_reads_it() {
 fn what_no_event_says_the_end_of_is_neither_used_again_nor_freed() {
     let Some(mut turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
-    let bench = Bench::new(4 * QUARTER).unwrap();
-    let mut expected = bench.pattern.clone();
+    let mut bench = Bench::new(4 * QUARTER).unwrap();
     late(&simulated);
     for round in 0..4 {
         let list = varied(QUARTER, 150 + round, 1 + round % 3);
         let moved = [(QUARTER + round, QUARTER + 3, 300 * KIB)];
         for copies in [&list[..], &moved] {
             // What was queued stays so, and nobody can be told when it has passed.
-            if round % 2 == 0 {
-                simulated.fail(Function::EventRecord, 0, 0, UNKNOWN);
-            }
-            let outcome = bench.copy(copies);
-            simulated.clear();
-            outcome.unwrap();
-            done(&mut expected, copies);
+            let fails = (round % 2 == 0).then_some((Function::EventRecord, UNKNOWN));
+            bench.copied_although(&simulated, fails, copies);
         }
     }
-    assert!(bench.read().unwrap() == expected);
-    drop(bench);
+    bench.expect_all();
     // Two lists, and what is between twice: the driver's to keep.
     let left = turn.left();
     assert!(left.iter().all(|(kind, _)| kind.ends_with("_bytes")), "{left:?}");
@@ -161,19 +175,12 @@ fn long_lists_are_copied_where_the_device_has_no_memory_for_them() {
     let Some(turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
     for count in [200, 3000] {
-        let bench = Bench::new(4 * QUARTER).unwrap();
-        let mut expected = bench.pattern.clone();
+        let mut bench = Bench::new(4 * QUARTER).unwrap();
         for (round, is_full) in [true, true, false, true].into_iter().enumerate() {
-            let copies = varied(QUARTER, count, 1 + round % 3);
-            if is_full {
-                simulated.fail(Function::MemAlloc, 0, 0, OUT_OF_MEMORY);
-            }
-            let outcome = bench.copy(&copies);
-            simulated.clear();
-            outcome.unwrap();
-            done(&mut expected, &copies);
+            let fails = is_full.then_some((Function::MemAlloc, OUT_OF_MEMORY));
+            bench.copied_although(&simulated, fails, &varied(QUARTER, count, 1 + round % 3));
         }
-        assert!(bench.read().unwrap() == expected);
+        bench.expect_all();
     }
     turn.nothing_is_left();
 }
@@ -182,23 +189,16 @@ fn long_lists_are_copied_where_the_device_has_no_memory_for_them() {
 fn long_moves_are_made_where_the_device_has_no_memory_between() {
     let Some(turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
-    let bench = Bench::new(2 * MIB).unwrap();
-    let mut expected = bench.pattern.clone();
+    let mut bench = Bench::new(2 * MIB).unwrap();
     for is_full in [true, false, true] {
         for copies in
             [[(3, 17, MIB), (MIB + 64, MIB + 30, 300 * KIB)], [(17, 3, MIB), (MIB + 30, MIB + 64, 5)]]
         {
-            if is_full {
-                simulated.fail(Function::MemAlloc, 0, 0, OUT_OF_MEMORY);
-            }
-            let outcome = bench.copy(&copies);
-            simulated.clear();
-            outcome.unwrap();
-            done(&mut expected, &copies);
+            let fails = is_full.then_some((Function::MemAlloc, OUT_OF_MEMORY));
+            bench.copied_although(&simulated, fails, &copies);
         }
     }
-    assert!(bench.read().unwrap() == expected);
-    drop(bench);
+    bench.expect_all();
     turn.nothing_is_left();
 }
 
@@ -206,15 +206,13 @@ fn long_moves_are_made_where_the_device_has_no_memory_between() {
 fn long_lists_and_long_moves_each_of_whose_calls_fails_once() {
     each_call_fails_once(ArenaOptions::new(), |_| {
         // A list that is taken to the device; the same once more, and a long move.
-        let bench = Bench::new(MIB)?;
-        let mut expected = bench.pattern.clone();
+        let mut bench = Bench::new(MIB)?;
         let mut copies = varied(MIB / 4, 150, 3);
         copies.push((MIB / 4, MIB / 4 + 77, 300 * KIB));
         for copies in [&copies[..150], &copies] {
-            bench.copy(copies)?;
-            done(&mut expected, copies);
+            bench.copied(copies)?;
         }
-        assert!(bench.read()? == expected);
+        assert!(bench.read()? == bench.expected);
         Ok(())
     });
 }
@@ -224,8 +222,7 @@ fn long_lists_and_long_moves_each_of_whose_calls_fails_once() {
 fn many_long_moves_of_one_list_go_at_once_and_what_is_far_longer_in_parts() {
     let Some(turn) = turn() else { return };
     let Some(simulated) = simulated_or_skip() else { return };
-    let bench = Bench::new(20 * MIB).unwrap();
-    let mut expected = bench.pattern.clone();
+    let mut bench = Bench::new(20 * MIB).unwrap();
     let (step, moved) = (320 * KIB, 300 * KIB);
     let mut list: Vec<Copy> =
         (0..16).map(|at| (at * step + at % 3, at * step + 99 * (at % 2), moved)).collect();
@@ -237,14 +234,12 @@ fn many_long_moves_of_one_list_go_at_once_and_what_is_far_longer_in_parts() {
             let mut copies = list.clone();
             copies.extend(last);
             let before = simulated.calls(Function::LaunchKernel);
-            bench.copy(&copies).unwrap();
+            bench.copied(&copies).unwrap();
             let made = simulated.calls(Function::LaunchKernel) - before;
             assert!(made <= launches, "{made} launches of {} copies", copies.len());
-            done(&mut expected, &copies);
         }
     }
-    assert!(bench.read().unwrap() == expected);
-    drop(bench);
+    bench.expect_all();
     turn.nothing_is_left();
 }
 
@@ -258,16 +253,10 @@ fn a_stream_that_goes_on_the_drivers_thread_leaves_nothing_of_its_lists_and_move
         let owner = Box::new(Arc::clone(&bench.stream));
         // SAFETY: the stream lives as long as its owner.
         let stream = unsafe { bench.backend.adopt_stream(raw, owner) }.unwrap();
-        let range = |&(from, to, bytes): &Copy| CopyRange {
-            destination: bench.place(to),
-            source: bench.place(from),
-            bytes,
-        };
         let mut copies = varied(QUARTER, 2100 + round, 1);
         copies.push((2 * QUARTER, 2 * QUARTER + 5, MIB));
-        let ranges: Vec<_> = copies.iter().map(range).collect();
-        // SAFETY: the ranges are of the block, which is the test's, and don't clash.
-        unsafe { bench.backend.copy(Some(&stream), &ranges) }.unwrap();
+        // SAFETY: as of the block's own stream.
+        unsafe { bench.backend.copy(Some(&stream), &bench.ranges(&copies)) }.unwrap();
         let (sender, receiver) = mpsc::channel();
         let work = Box::new(move || {
             drop(stream);
@@ -294,7 +283,7 @@ fn threads_that_list_and_move_within_one_stream_don_t_take_each_others_memory() 
     let arena = Arena::new(&executor);
     arena.reserve(1000).unwrap();
     let is_done = AtomicBool::new(false);
-    let mut expected = bench.pattern.clone();
+    let mut expected = bench.expected.clone();
     std::thread::scope(|threads| {
         let (bench, is_done) = (&bench, &is_done);
         let capturer = threads.spawn(move || {
@@ -306,7 +295,7 @@ fn threads_that_list_and_move_within_one_stream_don_t_take_each_others_memory() 
         let workers: Vec<_> = (0..4)
             .map(|part| {
                 threads.spawn(move || {
-                    let mut own = bench.pattern.clone();
+                    let mut own = bench.expected.clone();
                     for round in 0..12 {
                         let at = part * QUARTER;
                         let lists = varied(QUARTER / 4, 200, 1 + round % 3);

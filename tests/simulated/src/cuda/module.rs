@@ -121,9 +121,7 @@ pub unsafe extern "C" fn cuLaunchKernel(
 ) -> u32 {
     enter("cuLaunchKernel", |mut state| {
         let stream = state.stream(number(stream))?;
-        if state.functions.contains_key(&number(function)) {
-            state = bring(state, number(function))?;
-        }
+        state = bring(state, number(function))?;
         let &(_, owner, kernel) = state.functions.get(&number(function)).ok_or(Status::INVALID_HANDLE)?;
         // A launch is of one context.
         if owner != state.streams[&stream].context {

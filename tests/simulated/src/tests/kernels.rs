@@ -166,7 +166,15 @@ fn the_copy_kernel_moves_ranges() {
     unsafe {
         assert_eq!(cuMemcpyHtoDAsync_v2(ranges, list.ranges.as_ptr().cast(), ranges_bytes, stream), 0);
         let numbers_bytes = size_of_val(first_tiles.as_slice());
-        assert_eq!(cuMemcpyHtoDAsync_v2(ranges + ranges_bytes as u64, first_tiles.as_ptr().cast(), numbers_bytes, stream), 0);
+        assert_eq!(
+            cuMemcpyHtoDAsync_v2(
+                ranges + ranges_bytes as u64,
+                first_tiles.as_ptr().cast(),
+                numbers_bytes,
+                stream
+            ),
+            0
+        );
         assert_eq!(cuMemsetD8Async(to, 0, 100_000, stream), 0);
         assert_eq!(cuStreamBeginCapture_v2(stream, 0), 0);
         assert_eq!(launch(many, 2, stream, &mut parameters), 0);
